@@ -165,7 +165,7 @@ _DEVICE: Final = {
 }
 _BATCH: Final = {
     "min_confidence": TableKey(values.whole_number(Range(0, 100))),
-    "backs": TableKey(values.list_of(values.whole_number(Range(1, 255)), most=8)),
+    "backs": TableKey(values.list_of(values.whole_number(Range(1, 255)), max_length=8)),
 }
 _TEXT: Final = values.text(400)
 _PARTS: Final = ("shoe", "shuffler", "stations", "standing")
@@ -300,7 +300,7 @@ class _Reading:
             return ()
         if len(raw) > MAX_STATIONS:
             self._say("stations", f"it has {len(raw)} entries", f"at most {MAX_STATIONS}")
-        seats = values.list_of(values.whole_number(Range(1, self._seats)), least=1)
+        seats = values.list_of(values.whole_number(Range(1, self._seats)), min_length=1)
         keys = {**_DEVICE, "seats": TableKey(seats, required=True)}
         read = (
             read_table(one, DevicePlace, keys, f"{self._where}.stations[{at}]", self._problems)

@@ -150,7 +150,7 @@ def _read_ruling(
     ways = names if what in FIXED else (Way.FLOOR_DECIDES.value, *names)
     keys = {
         "way": TableKey(values.choice(ways), required=True),
-        "options": TableKey(values.list_of(values.choice(names), least=1)),
+        "options": TableKey(values.list_of(values.choice(names), min_length=1)),
         "two_people": TableKey(values.TRUTH),
         "text": TableKey(values.text(400)),
     }
@@ -167,11 +167,11 @@ _GAME: Final = {
     "name": TableKey(values.NAME, required=True),
     "title": TableKey(values.text(80), required=True),
     "source": TableKey(values.text(200)),
-    "decks_allowed": TableKey(values.list_of(values.choice(SHOES), least=1), required=True),
-    "blackjack_pays": TableKey(values.list_of(values.ODDS, least=1)),
+    "decks_allowed": TableKey(values.list_of(values.choice(SHOES), min_length=1), required=True),
+    "blackjack_pays": TableKey(values.list_of(values.ODDS, min_length=1)),
 }
 _CLAUSE: Final = values.text()
-_CLAUSES: Final = values.list_of(values.text(60), least=1)
+_CLAUSES: Final = values.list_of(values.text(60), min_length=1)
 
 
 class SheetFile(Struct, frozen=True, kw_only=True):

@@ -57,17 +57,17 @@ def choice(values: tuple[T, ...]) -> ValueCheck[T]:
     return ValueCheck(either(values), read)
 
 
-def text(most: int = MAX_TEXT) -> ValueCheck[str]:
+def text(max_length: int = MAX_TEXT) -> ValueCheck[str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip():
             raise invalid(value)
         if not value.isprintable():
             raise InvalidValue(f"{shown(value)} has characters that cannot be printed")
-        if len(value) > most:
+        if len(value) > max_length:
             raise InvalidValue(f"{shown(value)} is too long")
         return value
 
-    return ValueCheck(f"text of 1 to {most} characters in one line", read)
+    return ValueCheck(f"text of 1 to {max_length} characters in one line", read)
 
 
 def matching(pattern: str, allowed: str) -> ValueCheck[str]:
@@ -80,14 +80,14 @@ def matching(pattern: str, allowed: str) -> ValueCheck[str]:
 
 
 def list_of(
-    item: ValueCheck[T], *, least: int = 0, most: int = 1000, always: tuple[T, ...] = ()
+    item: ValueCheck[T], *, min_length: int = 0, max_length: int = 1000, always: tuple[T, ...] = ()
 ) -> ValueCheck[tuple[T, ...]]:
     """Checks a list; `always`: items that it must have."""
 
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
             raise invalid(value)
-        if not least <= len(value) <= most:
+        if not min_length <= len(value) <= max_length:
             raise InvalidValue(f"it has {len(value)} entries")
         items = tuple(map(item.read, value))
         for place, one in enumerate(items):
@@ -157,5 +157,5 @@ PAYS: Final = ValueCheck(
     _read_pays,
 )
 CHIPS: Final = list_of(
-    ValueCheck('chips, each { name = "red", value = 500 }', _read_chip), most=MAX_CHIPS
+    ValueCheck('chips, each { name = "red", value = 500 }', _read_chip), max_length=MAX_CHIPS
 )

@@ -61,7 +61,7 @@ class Money(Struct, frozen=True):
     def winnings(self, stake: Amount, odds: Odds) -> Amount:
         return self.fraction(stake, odds.pays, odds.on)
 
-    def most_within(self, amount: Amount, over: int) -> Amount:
+    def max_within(self, amount: Amount, over: int) -> Amount:
         """Returns the most whole units within amount / over; independent of the rounding option."""
         return amount // (over * self.unit) * self.unit
 

@@ -27,8 +27,8 @@ from controller.procedure.model.payments import tucks
 from controller.procedure.model.state import Due, State, Step
 from controller.procedure.rows import (
     closed_to_this_round,
+    max_insurance,
     may_take_even_money,
-    most_insurance,
     seat_asked,
 )
 from controller.rules.hands import CHOICES, Hand, ace_and_ten, plus
@@ -207,13 +207,13 @@ def _insurance(g: Game, s: State) -> tuple[Effect, ...]:
     choices: tuple[str, ...] = ("decline",)
     if may_take_even_money(g, s, seat.number):
         choices = ("even_money", *choices)
-    if most_insurance(g, seat) > 0:
+    if max_insurance(g, seat) > 0:
         choices = ("insure", *choices)
     prompt = Prompt(
         Tell.ASK_INSURANCE,
         seat=seat.number,
         stake=seat.main,
-        amount=most_insurance(g, seat),
+        amount=max_insurance(g, seat),
         odds=g.options.insurance.pays,
         choices=choices,
         rule=_rule(g, Tell.ASK_INSURANCE),

@@ -16,7 +16,7 @@ from controller.procedure.rows import (
 )
 from controller.procedure.rows.deal import mark_naturals
 from controller.procedure.rows.dealer import agrees_with_check, hole_card, hole_is_fresh
-from controller.procedure.rows.insurance import may_take_even_money, most_insurance, seat_asked
+from controller.procedure.rows.insurance import max_insurance, may_take_even_money, seat_asked
 from controller.procedure.rows.table import (
     BETWEEN,
     another_round,
@@ -48,9 +48,9 @@ __all__ = [
     "hole_is_fresh",
     "last_to_burn",
     "mark_naturals",
+    "max_insurance",
     "may_take_even_money",
     "more_to_burn",
-    "most_insurance",
     "no_shoe",
     "no_shuffler",
     "seat_asked",

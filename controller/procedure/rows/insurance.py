@@ -40,7 +40,7 @@ def may_be_asked(g: Game, s: State, seat: Seat) -> bool:
         or not any(hand.seat == seat.number and len(hand.cards) == 2 for hand in s.hands)
     ):
         return False
-    return most_insurance(g, seat) > 0 or may_take_even_money(g, s, seat.number)
+    return max_insurance(g, seat) > 0 or may_take_even_money(g, s, seat.number)
 
 
 def _next_asked(g: Game, s: State) -> int:
@@ -74,9 +74,9 @@ def seat_asked(s: State) -> Seat:
     return s.seats[s.asked]
 
 
-def most_insurance(g: Game, seat: Seat) -> Amount:
+def max_insurance(g: Game, seat: Seat) -> Amount:
     """Returns the maximum insurance: half of the main wager, in whole units."""
-    return g.money.most_within(seat.main, 2)
+    return g.money.max_within(seat.main, 2)
 
 
 def blackjack_of(s: State, seat: int) -> int:
@@ -99,7 +99,7 @@ def _may_insure(g: Game, s: State, e: Insure) -> bool:
     return (
         not _not_asked(g, s, e)
         and e.amount > 0
-        and e.amount <= most_insurance(g, seat_asked(s))
+        and e.amount <= max_insurance(g, seat_asked(s))
         and e.amount % g.money.unit == 0
     )
 
@@ -145,7 +145,7 @@ def _insurance_detail(g: Game, s: State, e: Insure) -> dict[str, str]:
     return {
         "seat": str(e.seat),
         "asked": str(seat_asked(s).number),
-        "most": g.say_amount(most_insurance(g, seat_asked(s))),
+        "most": g.say_amount(max_insurance(g, seat_asked(s))),
         "unit": g.say_amount(g.money.unit),
     }
 

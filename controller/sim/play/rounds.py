@@ -317,7 +317,7 @@ class Play:
         if self._evens and _waiting_blackjack(s, number):
             return EvenMoney(actor, number)
         if self._insures:
-            return Insure(actor, number, self._money.most_within(seat.main, 2))
+            return Insure(actor, number, self._money.max_within(seat.main, 2))
         return Decline(actor, number)
 
     def _take_pay(self, s: State) -> Event:

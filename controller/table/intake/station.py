@@ -20,7 +20,7 @@ from controller.procedure.model.felt import seat_of
 from controller.procedure.model.game import Game
 from controller.procedure.model.holds import HOLDING
 from controller.procedure.model.state import State, Step
-from controller.procedure.rows import may_take_even_money, most_insurance, seat_asked
+from controller.procedure.rows import max_insurance, may_take_even_money, seat_asked
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER
 from controller.table.intake.context import (
     DeviceSettings,
@@ -69,7 +69,7 @@ def _yes(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | Non
         return None
     if may_take_even_money(g, s, who.seat):
         return events.EvenMoney(who, who.seat)
-    most = most_insurance(g, seat_asked(s))
+    most = max_insurance(g, seat_asked(s))
     return events.Insure(who, who.seat, most) if most > 0 else None
 
 

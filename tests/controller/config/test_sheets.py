@@ -248,8 +248,7 @@ def test_no_house_takes_away_what_needs_two_people(tmp_path: Path, name: str) ->
 def test_a_house_may_ask_two_people_for_more(tmp_path: Path) -> None:
     more = read_jurisdiction(_house(tmp_path, f"two_people = {[*MUST, 'burn']}"))
     assert more.rulings.two_people == (*MUST, "burn")
-    silent = read_jurisdiction(_house(tmp_path, ""))
-    assert silent.rulings.two_people == (*MUST, "decks_out")
+    assert read_jurisdiction(_house(tmp_path, "")).rulings.two_people == (*MUST, "decks_out")
 
 
 @pytest.mark.parametrize("name", INSTALLED)

@@ -120,8 +120,7 @@ def test_whether_a_bust_can_push() -> None:
     ("names", "odds"), [("AD KD", "2:1"), ("AD KC", "3:2"), ("AC KD", "3:2"), ("AS KS", "3:2")]
 )
 def test_a_blackjack_in_diamonds_has_its_own_odds(names: str, odds: str) -> None:
-    own = options(blackjack__pays_diamonds=Odds(2, 1))
-    assert str(blackjack_odds(own, cards(names))) == odds
+    assert str(blackjack_odds(options(blackjack__pays_diamonds=Odds(2, 1)), cards(names))) == odds
     assert str(blackjack_odds(options(), cards(names))) == "3:2"
 
 
@@ -198,8 +197,7 @@ ORIGINAL: Options = options(**SURRENDER | {"surrender__of_doubled": "original_be
 def test_what_a_surrender_gives_back(
     o: Options, wager: int, bet: int, doubles: int, back: int
 ) -> None:
-    held = hand("KC 6D", wager=wager, bet=bet, doubles=doubles)
-    assert surrendered(o, held) == back
+    assert surrendered(o, hand("KC 6D", wager=wager, bet=bet, doubles=doubles)) == back
 
 
 # The dealer

@@ -4,15 +4,15 @@ from controller.procedure.model.felt import hole_is_next
 from controller.procedure.model.state import Step
 from controller.rules.cards import Card
 from controller.rules.hands import is_blackjack
+from controller.sim.play import Stepper
 from tests.support.audit.record.dealing import Dealing
-from tests.support.procedure.random_table import Engine
 
 
 class Twin(Dealing):
     """A table whose next hole card can be another one, as good as it; all else follows from the
     seed."""
 
-    def __init__(self, engine: Engine, seed: str, *, second: bool) -> None:
+    def __init__(self, engine: Stepper, seed: str, *, second: bool) -> None:
         super().__init__(engine, seed)
         self._second = second
         self._exchanges = False

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from msgspec.structs import fields
 
@@ -20,6 +29,9 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.irregularities import Way
+
+if TYPE_CHECKING:
+    from tests.support.procedure.random_table import RandomTable
 
 Make: TypeAlias = Callable[[Random, State], Any]
 
@@ -242,65 +254,50 @@ def any_event(rng: Random, game: Game, s: State, kind: type[Event] | None = None
 STATION: Final = Actor("device", "station")
 
 
-class Luck(Protocol):
-    """What a mishap asks of the table that it befalls."""
-
-    @property
-    def game(self) -> Game: ...
-    @property
-    def state(self) -> State: ...
-    def chance(self, of: float) -> bool: ...
-    def below(self, most: int) -> int: ...
-    def a_seat(self) -> int: ...
-    def draw(self) -> Card: ...
-    def hide(self, card: Card) -> str: ...
-    def face(self, commitment: str) -> Card: ...
-
-
-Mishap: TypeAlias = Callable[[Luck], Event]
+Mishap: TypeAlias = "Callable[[RandomTable], Event]"
 
 
 def _with_card(make: Callable[[Card], Event]) -> Mishap:
-    def mishap(t: Luck) -> Event:
+    def mishap(t: RandomTable) -> Event:
         card = t.draw()
         return make(card) if card >= 0 else events.ShoeRanOut(SHOE)
 
     return mishap
 
 
-def _hidden(t: Luck) -> Event:
+def _hidden(t: RandomTable) -> Event:
     card = t.draw()
     return events.ErrorCardDrawn(SHOE, t.hide(card)) if card >= 0 else events.ShoeRanOut(SHOE)
 
 
-def _once_too_often(t: Luck) -> Event:
+def _once_too_often(t: RandomTable) -> Event:
     """A card that the decks do not hold any more, where one was seen as often as they hold it."""
     seen, decks = t.state.seen, t.game.decks
     gone = [card for card in DECK if (seen >> 4 * card) & 15 >= decks]
     return events.CardDrawn(SHOE, gone[t.below(len(gone))] if gone else t.below(52))
 
 
-def _seen_after_all(t: Luck) -> Event:
+def _seen_after_all(t: RandomTable) -> Event:
     spare = t.state.spare
     if spare is None or spare.card >= 0:
         return _hidden(t)
     return events.ErrorCardExposed(DEALER, t.face(spare.commitment))
 
 
-def _late_wager(t: Luck) -> Event:
+def _late_wager(t: RandomTable) -> Event:
     return events.WagerPlaced(DEALER, t.a_seat(), "main", 100)
 
 
-def _wager_back(t: Luck) -> Event:
+def _wager_back(t: RandomTable) -> Event:
     return events.WagerRemoved(DEALER, t.a_seat(), "main")
 
 
-def _lost(t: Luck) -> Event:
+def _lost(t: RandomTable) -> Event:
     device = _DEVICES[t.below(len(_DEVICES))]
     return events.DeviceLost(Actor("device", device), device, "no answer")
 
 
-def _correct(t: Luck) -> Event:
+def _correct(t: RandomTable) -> Event:
     s = t.state
     return events.PaymentCorrected(FLOOR, max(s.round, 1), t.a_seat(), 0, "main", 100, 150, SECOND)
 
@@ -379,7 +376,7 @@ def _of_step(step: Step) -> tuple[Mishap, ...]:
 _MISHAPS: Final = {step: _of_step(step) for step in Step}
 
 
-def mishap(t: Luck) -> Event:
+def mishap(t: RandomTable) -> Event:
     """Something that can go wrong where the table stands."""
     if t.chance(0.06):
         return _RARE[t.below(len(_RARE))](t)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
 from controller.procedure.engine import Procedure
@@ -22,15 +22,8 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import DOUBLE, HIT, SPLIT, STAND, SURRENDER, is_blackjack
+from controller.sim.play import Stepper
 from tests.support.procedure.random_events import any_event, mishap
-
-
-class Engine(Protocol):
-    """What carries the rows out."""
-
-    @property
-    def game(self) -> Game: ...
-    def step(self, s: State, event: Event, /) -> Decision | Refused: ...
 
 
 class Stuck(AssertionError):
@@ -45,7 +38,7 @@ class Both:
     """Two engines as one: each has its own state, and every answer is compared; also what the first
     one says before whether it would take the event."""
 
-    def __init__(self, first: Procedure, second: Engine) -> None:
+    def __init__(self, first: Procedure, second: Stepper) -> None:
         self.game = first.game
         self._first, self._second = first, second
         self._theirs = State()
@@ -65,101 +58,6 @@ class Both:
 
 _AMOUNTS: Final = (1, 2, 3, 5, 7, 10, 15, 25, 33, 100)
 _WEIGHTS: Final = {HIT: 6, STAND: 5, DOUBLE: 5, SPLIT: 18, SURRENDER: 1}
-
-
-class Choices:
-    """Decisions by chance, weighted so that what is rare comes up often."""
-
-    def __init__(self, game: Game, rng: Random) -> None:
-        self.game = game
-        self._rng = rng
-        self._random = rng.random
-
-    def chance(self, of: float) -> bool:
-        return self._random() < of
-
-    def below(self, most: int) -> int:
-        return int(self._random() * most)
-
-    def _amount(self, bet: str) -> int:
-        limit, unit = self.game.limits[bet], self.game.money.unit
-        amount = _AMOUNTS[self.below(len(_AMOUNTS))] * (limit.step or unit)
-        amount -= amount % unit
-        if limit.min is not None:
-            amount = max(amount, limit.min)
-        return amount if limit.max is None else min(amount, limit.max)
-
-    # Decisions
-
-    def _decider(self, seat: int) -> Actor:
-        by = self.game.options.decisions.by
-        if by == "signals" or (by == "both" and self.chance(0.3)):
-            return DEALER
-        return player(seat)
-
-    def _natural(self, s: State) -> Event:
-        seat = s.hands[s.turn].seat
-        return (events.PayTaken if self.chance(0.4) else events.PayDeclined)(
-            self._decider(seat), seat
-        )
-
-    def _insurance(self, s: State) -> Event:
-        seat = s.seats[s.asked]
-        actor, unit = self._decider(seat.number), self.game.money.unit
-        most = seat.main // 2 // unit
-        if self.game.options.even_money.offered and self.chance(0.4):
-            waits = (hand.seat == seat.number and hand.natural for hand in s.hands)
-            if any(waits):
-                return events.EvenMoney(actor, seat.number)
-        if most and self.chance(0.5):
-            amount = most if self.chance(0.5) else self.below(most) + 1
-            return events.Insure(actor, seat.number, amount * unit)
-        return events.Decline(actor, seat.number)
-
-    def _confirm(self, s: State) -> Event:
-        if self.chance(0.85):
-            return events.Confirmed(DEALER)
-        asked = s.step is Step.INSURANCE_CONFIRM
-        seat = s.seats[s.asked].number if asked else s.hands[s.turn].seat
-        return events.Withdrawn(player(seat) if self.chance(0.5) else DEALER)
-
-    def _turn(self, s: State) -> Event:
-        hand = s.hands[s.turn]
-        actor = self._decider(hand.seat)
-        if s.spare is not None and s.spare.exposed and self.chance(0.3):
-            return events.SpareRefused(actor, hand.seat, hand.number)
-        bits = [bit for bit in _WEIGHTS if s.legal & bit]
-        weights = [_WEIGHTS[bit] for bit in bits]
-        if HIT in bits:
-            weights[bits.index(HIT if hand.total < 15 else STAND)] *= 4
-        bit = self._rng.choices(bits, weights)[0]
-        if bit == DOUBLE:
-            return events.Double(actor, hand.seat, hand.number, self._stake(hand.wager))
-        if bit == SPLIT:
-            amount = None if self.chance(0.7) else hand.wager
-            return events.Split(actor, hand.seat, hand.number, amount)
-        kind = {HIT: events.Hit, STAND: events.Stand, SURRENDER: events.Surrender}[bit]
-        return kind(actor, hand.seat, hand.number)
-
-    def _stake(self, wager: int) -> int | None:
-        if self.chance(0.7):
-            return None
-        unit = self.game.money.unit
-        if self.game.options.double.for_less and wager > unit:
-            return (self.below(wager // unit - 1) + 1) * unit
-        return wager
-
-    # Payments
-
-    def _pay(self, s: State) -> Event:
-        due = s.due[0]
-        if due.floor and not s.approved:
-            return events.PaymentApproved(FLOOR)
-        declared = self.game.jurisdiction.declare_payments
-        alone = any(each.floor for each in s.due)
-        if not declared and not alone and self.chance(0.6):
-            return events.AllPaid(DEALER)
-        return events.Paid(DEALER, due.moves if declared or self.chance(0.3) else None)
 
 
 Watch: TypeAlias = Callable[[State, Event, Decision | Refused], None]
@@ -202,12 +100,12 @@ _MAX_REFUSED: Final = 60
 _FEWEST_CARDS: Final = 30
 
 
-class RandomTable(Choices):
+class RandomTable:
     """A table that plays at random, one event after the other."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Stepper,
         seed: int | str,
         *,
         illegal: float = 0.08,
@@ -215,7 +113,9 @@ class RandomTable(Choices):
         wanted: Wanted | None = None,
         watch: Watch | None = None,
     ) -> None:
-        super().__init__(engine.game, Random(seed))
+        self.game = engine.game
+        self._rng = Random(seed)
+        self._random = self._rng.random
         self.engine = engine
         self.seed = seed
         self.state = State()
@@ -509,6 +409,94 @@ class RandomTable(Choices):
 
     def _refill(self, s: State) -> Event:
         return events.ShoeLoaded(SHOE, discards(self.game, s))
+
+    # What players, dealer and floor decide, weighted so that what is rare comes up often
+
+    def chance(self, of: float) -> bool:
+        return self._random() < of
+
+    def below(self, most: int) -> int:
+        return int(self._random() * most)
+
+    def _amount(self, bet: str) -> int:
+        limit, unit = self.game.limits[bet], self.game.money.unit
+        amount = _AMOUNTS[self.below(len(_AMOUNTS))] * (limit.step or unit)
+        amount -= amount % unit
+        if limit.min is not None:
+            amount = max(amount, limit.min)
+        return amount if limit.max is None else min(amount, limit.max)
+
+    # Decisions
+
+    def _decider(self, seat: int) -> Actor:
+        by = self.game.options.decisions.by
+        if by == "signals" or (by == "both" and self.chance(0.3)):
+            return DEALER
+        return player(seat)
+
+    def _natural(self, s: State) -> Event:
+        seat = s.hands[s.turn].seat
+        return (events.PayTaken if self.chance(0.4) else events.PayDeclined)(
+            self._decider(seat), seat
+        )
+
+    def _insurance(self, s: State) -> Event:
+        seat = s.seats[s.asked]
+        actor, unit = self._decider(seat.number), self.game.money.unit
+        most = seat.main // 2 // unit
+        if self.game.options.even_money.offered and self.chance(0.4):
+            waits = (hand.seat == seat.number and hand.natural for hand in s.hands)
+            if any(waits):
+                return events.EvenMoney(actor, seat.number)
+        if most and self.chance(0.5):
+            amount = most if self.chance(0.5) else self.below(most) + 1
+            return events.Insure(actor, seat.number, amount * unit)
+        return events.Decline(actor, seat.number)
+
+    def _confirm(self, s: State) -> Event:
+        if self.chance(0.85):
+            return events.Confirmed(DEALER)
+        asked = s.step is Step.INSURANCE_CONFIRM
+        seat = s.seats[s.asked].number if asked else s.hands[s.turn].seat
+        return events.Withdrawn(player(seat) if self.chance(0.5) else DEALER)
+
+    def _turn(self, s: State) -> Event:
+        hand = s.hands[s.turn]
+        actor = self._decider(hand.seat)
+        if s.spare is not None and s.spare.exposed and self.chance(0.3):
+            return events.SpareRefused(actor, hand.seat, hand.number)
+        bits = [bit for bit in _WEIGHTS if s.legal & bit]
+        weights = [_WEIGHTS[bit] for bit in bits]
+        if HIT in bits:
+            weights[bits.index(HIT if hand.total < 15 else STAND)] *= 4
+        bit = self._rng.choices(bits, weights)[0]
+        if bit == DOUBLE:
+            return events.Double(actor, hand.seat, hand.number, self._stake(hand.wager))
+        if bit == SPLIT:
+            amount = None if self.chance(0.7) else hand.wager
+            return events.Split(actor, hand.seat, hand.number, amount)
+        kind = {HIT: events.Hit, STAND: events.Stand, SURRENDER: events.Surrender}[bit]
+        return kind(actor, hand.seat, hand.number)
+
+    def _stake(self, wager: int) -> int | None:
+        if self.chance(0.7):
+            return None
+        unit = self.game.money.unit
+        if self.game.options.double.for_less and wager > unit:
+            return (self.below(wager // unit - 1) + 1) * unit
+        return wager
+
+    # Payments
+
+    def _pay(self, s: State) -> Event:
+        due = s.due[0]
+        if due.floor and not s.approved:
+            return events.PaymentApproved(FLOOR)
+        declared = self.game.jurisdiction.declare_payments
+        alone = any(each.floor for each in s.due)
+        if not declared and not alone and self.chance(0.6):
+            return events.AllPaid(DEALER)
+        return events.Paid(DEALER, due.moves if declared or self.chance(0.3) else None)
 
 
 def fresh(game: Game) -> Game:

@@ -241,8 +241,7 @@ class Table:
         if two:
             assert self.prompt.warn == "two_people"
             self.refuses(e.FloorRuled(FLOOR, way), "floor_rules")
-            same = Actor("surveillance", FLOOR.name)
-            self.refuses(e.FloorRuled(FLOOR, way, same), "floor_rules")
+            self.refuses(e.FloorRuled(FLOOR, way, Actor("surveillance", FLOOR.name)), "floor_rules")
         self.rule(way, SECOND if two else None)
         ruled = Ruled(what.value, way.value, FLOOR.name, SECOND.name if two else "")
         assert self.facts_of(Ruled)[-1] == ruled

@@ -121,8 +121,7 @@ def test_the_floor_burns_a_card_drawn_in_error(house: str) -> None:
 
 
 def exposed(house: str, names: str = DEAL, name: str = "9D") -> Table:
-    t = dealt(house, names).deal(name)
-    return t.ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON).at(Step.TURN)
+    return dealt(house, names).deal(name).ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON).at(Step.TURN)
 
 
 def test_card_exposed_in_error_is_dealt_on(house: str) -> None:
@@ -187,8 +186,7 @@ def test_a_card_before_the_double_is_confirmed(house: str) -> None:
 def test_dealer_draws_on_a_standing_total(house: str, step: Step, hidden: bool) -> None:
     t = dealt(house).hit(1, "9D").until(step)
     dealer, due = t.state.dealer, t.state.due
-    told = t.slip("3D") if hidden else t.deal("3D")
-    told.ruled(Odd.DEALER_OVERDREW, Way.BURN).at(step)
+    (t.slip("3D") if hidden else t.deal("3D")).ruled(Odd.DEALER_OVERDREW, Way.BURN).at(step)
     assert t.facts_of(Burned) == [Burned() if hidden else Burned(card("3D"))]
     assert (t.state.dealer, t.state.due) == (dealer, due)
     assert t.finish() == {1: 1000, 2: 0}
@@ -390,8 +388,7 @@ def test_what_is_the_floor_s_to_decide(house: str) -> None:
     stood = dealt(house).hit(1, "8D").stand(1)
     stood.refuses(CardMisread(DEALER), "card_misread")
     stood.stand(2).refuses(CardMisread(DEALER), "card_misread")
-    decided = dealt(house).hit(1, "TD").stand(2)
-    decided.refuses(CardMisread(DEALER), "card_misread")
+    dealt(house).hit(1, "TD").stand(2).refuses(CardMisread(DEALER), "card_misread")
     dealt(house).until(Step.PAYING).refuses(CardMisread(DEALER), "card_misread")
     dealt(house).do(FloorCalled(DEALER)).refuses(CardMisread(DEALER), "no_card_misread")
     waits = dealt(house).hit(1, "2C").slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)

@@ -165,8 +165,7 @@ def test_a_seat_that_cannot_have_been_missed(house: str) -> None:
     t.refuses(SeatMissed(DEALER, 3), "seat_missed").deal("8C 8S 2H KC")
     t.refuses(SeatMissed(DEALER, 2), "seat_missed")  # the hole card is all that is left
     t.deal("(TD)").refuses(SeatMissed(DEALER, 2), "not_in_the_deal")
-    alone = Table(house=house).bets(1000).deal("9C")
-    alone.refuses(SeatMissed(DEALER, 1), "seat_missed")
+    Table(house=house).bets(1000).deal("9C").refuses(SeatMissed(DEALER, 1), "seat_missed")
 
 
 # A player got one card: second card after everyone else's

@@ -254,8 +254,7 @@ def test_hole_card_is_a_blackjack_after_all(house: str, way: Way) -> None:
     t = told_of_mismatch(t.hit(1, "9D"))
     t.ruled(Odd.HOLE_MISMATCH, way)
     # Insurance was collected after the check; the floor corrects that, if anybody does.
-    mains = {1: -1500, 2: -1000} if way is Way.RESUME else {1: -500, 2: 0}
-    assert t.finish() == mains
+    assert t.finish() == ({1: -1500, 2: -1000} if way is Way.RESUME else {1: -500, 2: 0})
     if way is Way.DECKS_OUT:
         t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS)
 
@@ -293,8 +292,7 @@ def test_joker_or_unknown_card_is_discarded(house: str, when: str) -> None:
     assert [each.who for each in t.facts_of(Told)] == ["floor", "surveillance"]
     t.ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
     assert t.facts_of(Discarded) == [Discarded()]
-    won = {1: 1000 if when == "hand card" else -1000, 2: 0}
-    assert t.deal(rest).finish() == won
+    assert t.deal(rest).finish() == {1: 1000 if when == "hand card" else -1000, 2: 0}
     one_more_round(t)
 
 

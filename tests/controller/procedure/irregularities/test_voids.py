@@ -208,29 +208,26 @@ def test_no_burn_is_lost_when_the_floor_is_called_for_it(house: str) -> None:
     assert len(t.facts_of(Burned)) == t.game.options.burn.on_shuffle
 
 
+def voided(t: Table, ruled: bool) -> Table:
+    """The round is void by the floor alone, or by its ruling on a misdeal."""
+    return t.do(MisdealCalled(DEALER)).ruled(Odd.MISDEAL, Way.VOID) if ruled else t.do(VOID)
+
+
 @pytest.mark.parametrize("ruled", [False, True])
 def test_a_hidden_card_beside_the_shoe_is_not_forgotten(house: str, ruled: bool) -> None:
     """It is the next card still, or it was burned or discarded, and the record says so."""
-    t = dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    if ruled:
-        t.do(MisdealCalled(DEALER)).ruled(Odd.MISDEAL, Way.VOID)
-    else:
-        t.do(VOID)
+    t = voided(dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT), ruled)
     t.finish()
     gone = len(t.facts_of(Burned)) + len(t.facts_of(Discarded))
     assert (t.state.spare is None) == (gone == 1)
 
 
-def test_an_exposed_card_is_burned_when_the_round_is_void(house: str) -> None:
-    for ruled in (False, True):
-        t = dealt(house).deal("9D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
-        if ruled:
-            t.do(MisdealCalled(DEALER)).ruled(Odd.MISDEAL, Way.VOID)
-        else:
-            t.do(VOID)
-        t.finish()
-        assert t.facts_of(Burned) == [Burned(card("9D"))]
-        one_more_round(t)
+@pytest.mark.parametrize("ruled", [False, True])
+def test_an_exposed_card_is_burned_when_the_round_is_void(house: str, ruled: bool) -> None:
+    t = voided(dealt(house).deal("9D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON), ruled)
+    t.finish()
+    assert t.facts_of(Burned) == [Burned(card("9D"))]
+    one_more_round(t)
 
 
 # Nested

@@ -65,8 +65,7 @@ def test_the_last_seat_is_settled_first() -> None:
 
 
 def test_the_first_seat_is_settled_first_where_the_house_wants_it() -> None:
-    shown = prompts(three_seats("first_seat"))
-    assert [seat for seat, *_ in shown] == [1, 1, 1, 2, 3, 3]
+    assert [seat for seat, *_ in prompts(three_seats("first_seat"))] == [1, 1, 1, 2, 3, 3]
 
 
 def test_the_hands_of_a_seat_are_settled_in_their_order() -> None:

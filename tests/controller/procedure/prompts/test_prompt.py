@@ -139,8 +139,6 @@ class Watched(Willing):
             words = {word for bit, word in CHOICES.items() if legal & bit}
             if s.late and s.up in (0, 1, 10):
                 words.discard("surrender")  # nobody could check yet
-            if s.late and s.up in (0, 1, 10):
-                words.discard("surrender")  # it is open after the check, which is still to come
             exposed = s.spare is not None and s.spare.exposed
             assert set(self.prompt.choices) == words | ({"refuse_card"} if exposed else set())
 

@@ -190,8 +190,7 @@ def test_every_irregularity_and_way_has_words() -> None:
     assert set(catalogue.WAYS) == {way.value for way in Way}
     for what in Irregularity:
         ways = tuple(way.value for way in WAYS[what])
-        text = say(Prompt(Tell.RULE, "floor", why=what.value, choices=ways), DOLLARS)
-        assert "_" not in text
+        assert "_" not in say(Prompt(Tell.RULE, "floor", why=what.value, choices=ways), DOLLARS)
 
 
 def test_every_choice_and_bet_has_words() -> None:

@@ -19,9 +19,10 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
+from controller.sim.play import Stepper
 from tests.support.procedure.ledger import total
 from tests.support.procedure.random_games import GAMES, some_game
-from tests.support.procedure.random_table import Engine, RandomTable
+from tests.support.procedure.random_table import RandomTable
 
 _PAIRS: Final = 500
 """For each game."""
@@ -34,7 +35,7 @@ class Twin(RandomTable):
     Neither of the two cards comes out of the shoe, so that either may lie there.
     """
 
-    def __init__(self, engine: Engine, seed: str, *, second: bool) -> None:
+    def __init__(self, engine: Stepper, seed: str, *, second: bool) -> None:
         super().__init__(engine, seed)
         self._second = second
         self.pair: tuple[Card, Card] | None = None
@@ -84,7 +85,7 @@ class Twin(RandomTable):
         return bool(s.hole) and Step.REVEAL in (s.step, back)
 
 
-def _twins(engine: Engine, seed: str) -> list[Twin]:
+def _twins(engine: Stepper, seed: str) -> list[Twin]:
     return [Twin(engine, seed, second=second) for second in (False, True)]
 
 
@@ -112,7 +113,7 @@ def test_all_is_the_same_before_the_reveal_whatever_the_hole_card(name: str) -> 
     rng = Random(f"hole {name}")
     while pairs < _PAIRS:
         game, what = some_game(rng, name)
-        engine: Engine = LiveTable(game) if rng.random() < 0.05 else Procedure(game)
+        engine: Stepper = LiveTable(game) if rng.random() < 0.05 else Procedure(game)
         for _ in range(30):
             seed = f"hole {name} {number}: {what}"
             one, other = _twins(engine, seed)

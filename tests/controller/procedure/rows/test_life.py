@@ -254,8 +254,7 @@ LIMITS: dict[str, Any] = {
 )
 def test_a_wager_that_is_not_taken(seat: int, bet: str, amount: int, refusal: str) -> None:
     t = Table("mega", **LIMITS).bet(1, 500).bet(3, 5000, buster=300).bet(3, 5000, buster=100)
-    wager = WagerPlaced(DEALER, seat, bet, amount)  # type: ignore[arg-type]
-    t.refuses(wager, refusal)
+    t.refuses(WagerPlaced(DEALER, seat, bet, amount), refusal)  # type: ignore[arg-type]
 
 
 def test_a_player_wagers_at_the_own_seat() -> None:
@@ -383,8 +382,7 @@ def test_a_table_that_closes_does_not_ask_for_a_shuffle() -> None:
 
 
 def test_a_table_that_is_held_between_rounds_closes_when_the_floor_lets_it_go() -> None:
-    t = Table().do(FloorCalled(DEALER), CLOSE).rule(Way.RESUME)
-    t.at(Step.CLOSED)
+    Table().do(FloorCalled(DEALER), CLOSE).rule(Way.RESUME).at(Step.CLOSED)
 
 
 SHUFFLER = Actor("device", "shuffler")

@@ -69,8 +69,7 @@ def test_a_seed_gives_the_same_answer_on_any_number_of_jobs(
     arguments = ("classic", "--policy", "stand", "--no-side", "--rounds", "10100", "--seed", "9")
     one = found(capsys, *arguments, "--jobs", "1")
     assert found(capsys, *arguments, "--jobs", "2") == one
-    other = found(capsys, *arguments[:-3], "2000", "--seed", "10")
-    assert other["main"] != one["main"]
+    assert found(capsys, *arguments[:-3], "2000", "--seed", "10")["main"] != one["main"]
 
 
 def test_a_shoe_to_the_cut_card_keeps_its_seed_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,23 +105,18 @@ def test_standing_enumerated() -> None:
     assert sum(exact.outcomes.values()) == 1
     assert exact.outcomes["blackjack"] == blackjack_dealt(1)
     net = exact.outcomes["win"] - exact.outcomes["lose"] + exact.outcomes["blackjack"]
-    in_diamonds = Fraction(2, 663)  # pay 2:1, one more than the others
-    assert exact.ev == net + in_diamonds
+    # A blackjack in diamonds pays 2:1, one more than the others.
+    assert exact.ev == net + Fraction(2, 663)
 
 
-class _Refusing:
+class _Refusing(Procedure):
     """Rows that take no decision."""
 
-    def __init__(self) -> None:
-        self._procedure = Procedure(game_for("classic", {}))
-        self.game = self._procedure.game
-
     def step(self, s: State, e: Event, /) -> Decision | Refused:
-        if isinstance(e, Stand | Hit):
-            return Refused("no", "not today")
-        return self._procedure.step(s, e)
+        decides = isinstance(e, Stand | Hit)
+        return Refused("no", "not today") if decides else super().step(s, e)
 
 
 def test_rows_that_refuse_to_be_enumerated_are_told() -> None:
     with pytest.raises(RoundStuck, match="Stand at turn: not today"):
-        enumerate_stand(_Refusing())
+        enumerate_stand(_Refusing(game_for("classic", {})))

@@ -72,8 +72,7 @@ def test_a_shoe_deals_every_card_once() -> None:
     shoe = RandomShoe(2, Random(1).random)
     for _ in range(3):
         assert shoe.left == 104
-        drawn = [shoe.draw() for _ in range(104)]
-        assert Counter(drawn) == Counter(DECK * 2)
+        assert Counter([shoe.draw() for _ in range(104)]) == Counter(DECK * 2)
         assert shoe.left == 0
         shoe.shuffle()
 
@@ -107,8 +106,7 @@ def test_a_refilled_shoe_has_all_but_what_lies_on_the_felt() -> None:
 
 
 def test_a_round_is_kept_from_its_wager_to_the_clear_felt() -> None:
-    play = plays("classic")
-    for record in records(play, 50):
+    for record in records(plays("classic"), 50):
         told = names(record)
         assert told[0] == "WagerPlaced"
         assert told[-1] == "Cleared"
@@ -120,8 +118,7 @@ def test_a_round_is_kept_from_its_wager_to_the_clear_felt() -> None:
 
 
 def test_every_round_is_the_first_of_a_shuffle() -> None:
-    play = plays("maxtime")
-    for record in records(play, 20):
+    for record in records(plays("maxtime"), 20):
         bets = [event.bet for event, _, _ in record if isinstance(event, WagerPlaced)]
         assert bets == ["main", "diamond"]
 
@@ -186,8 +183,7 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards() -> None:
     ran_out = [record for record in kept if "ShoeRanOut" in names(record)]
     assert ran_out
     for record in ran_out:
-        after = names(record)[names(record).index(ShoeRanOut.__name__) + 1]
-        assert after == "ShoeLoaded"
+        assert names(record)[names(record).index(ShoeRanOut.__name__) + 1] == "ShoeLoaded"
 
 
 def test_a_shoe_cannot_be_refilled_if_all_cards_are_in_play() -> None:

@@ -31,9 +31,10 @@ from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
 from controller.rules.cards import Card
+from controller.sim.play import Stepper
 from tests.support.audit.record.table import TABLE_KEY, FakeClock
 from tests.support.procedure.random_games import some_game
-from tests.support.procedure.random_table import Engine, RandomTable
+from tests.support.procedure.random_table import RandomTable
 
 TABLE: Final = "bj-1"
 SURVEILLANCE_KEY: Final = X25519PrivateKey.generate()
@@ -62,7 +63,7 @@ def same_salt() -> Callable[[int], bytes]:
 class Dealing(RandomTable):
     """All that it does is appended to `entries`."""
 
-    def __init__(self, engine: Engine, seed: str) -> None:
+    def __init__(self, engine: Stepper, seed: str) -> None:
         super().__init__(engine, seed)
         self.vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
         self.entries: list[RecordEntry] = []
@@ -164,7 +165,7 @@ def as_read(made: RecordEntry) -> Record:
 class Revealing(Dealing):
     """Keeps what the shoe said of each card that came face down."""
 
-    def __init__(self, engine: Engine, seed: str) -> None:
+    def __init__(self, engine: Stepper, seed: str) -> None:
         super().__init__(engine, seed)
         self._illegal = (
             0.0  # what nobody could bring: a seat that cannot be, a card without a place
