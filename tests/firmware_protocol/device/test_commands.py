@@ -32,8 +32,7 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import CommandReply
-from tests.support.hil.devices.plain_device import Bench, ask, raw, replies
-from tests.support.hil.devices.raw_host import BOOT, resume
+from tests.support.hil.devices.plain_device import BOOT, Bench, ask, raw, replies, resume
 
 
 @pytest.fixture

@@ -41,8 +41,7 @@ from firmware_protocol.messages import (
     TamperSource,
     Verdict,
 )
-from tests.support.hil.devices.plain_device import MS, SECOND, Bench
-from tests.support.hil.devices.raw_host import ack
+from tests.support.hil.devices.plain_device import MS, SECOND, Bench, ack
 
 COMMIT_MOMENTS = ("before_commit", "in_commit", "after_commit")
 

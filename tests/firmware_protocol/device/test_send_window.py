@@ -14,8 +14,7 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import EventRecord
-from tests.support.hil.devices.plain_device import MS, Bench, fill, flowing, nak, sent
-from tests.support.hil.devices.raw_host import ack
+from tests.support.hil.devices.plain_device import MS, Bench, ack, fill, flowing, nak, sent
 
 # --- window and acknowledgements ------------------------------------------------------------
 

@@ -26,8 +26,7 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink import NO_CHAIN, Frame
 from hil.faults import faulty_device
-from tests.support.hil.devices.plain_device import MS, Bench, Plain, nak
-from tests.support.hil.devices.raw_host import ack, resume
+from tests.support.hil.devices.plain_device import MS, Bench, Plain, ack, nak, resume
 
 # --- the session ----------------------------------------------------------------------------
 

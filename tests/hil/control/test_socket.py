@@ -316,6 +316,8 @@ def test_a_path_in_use_is_not_replaced(path: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(PathTaken, match="a process listens"):
         ControlServer(path, SHOE, _Doer())
+    with ControlClient(path) as control:  # answered after the attempt to connect
+        assert control.do(Describe()) == {"done": 1}
     with pytest.raises(PathTaken, match="is no socket"):
         ControlServer(tmp_path / "file", SHOE, _Doer())
     assert (tmp_path / "file").read_text() == "mine"

@@ -11,8 +11,7 @@ from typing import Final
 from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import Info, InfoReply, Verdict
 from hil.faults import BREAKS
-from tests.support.hil.devices.plain_device import MS, Bench
-from tests.support.hil.devices.raw_host import ack
+from tests.support.hil.devices.plain_device import MS, Bench, ack
 
 CORE: Final = tuple(broken.name for broken in BREAKS if not broken.profiles)
 

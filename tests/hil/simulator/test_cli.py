@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from hil.devices import CLASSES
 from hil.ports import pty, unix_sockets
 from hil.simulator import DeviceSetup, cli, device_process
 from hil.simulator.run import DeviceFailed
-from tests.support.hil.commands import left_in
+from tests.support.hil.commands import left_in, sim_until_ready
 from tests.support.hil.commands import sim as run
 
 PATIENCE = 30.0
@@ -258,18 +257,6 @@ def test_a_folder_that_may_not_be_looked_into(
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def said(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    """Run a device until it has said its words."""
-    announce = cli.announce
-
-    def and_stop(*told: object) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
-        announce(*told)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(cli, "announce", and_stop)
-    assert run(*arguments) == 0
-
-
 def test_the_printed_commands_are_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,7 +266,7 @@ def test_the_printed_commands_are_valid(
         (["--dir", "a b", "--port", "p"], Transport.SERIAL),
         (["--dir", "a b", "--usb", "the bus"], Transport.USB),
     ):
-        said(monkeypatch, "shoe", *options)
+        assert sim_until_ready(monkeypatch, "shoe", *options) == 0
         lines = [
             shlex.split(line) for line in capsys.readouterr().out.splitlines() if "holecard" in line
         ]

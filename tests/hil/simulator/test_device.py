@@ -33,6 +33,8 @@ from tests.support.hil.devices.meeting import Meeting
 MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")
 NOISE = LineNoise(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=5)
 OPENED = TamperWith(source="case")
+OUT, IN = Plug(connected=False), Plug(connected=True)
+NEXT, FIRST = Plug(connected=True, other_port=True), Plug(connected=True, port_number=1)
 
 
 @pytest.fixture
@@ -167,42 +169,40 @@ def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
 
 
 def test_with_the_cable_out_nothing_passes_and_nothing_is_lost_for_good(meeting: Meeting) -> None:
-    assert meeting.request(Plug(connected=False)) == {"plugged": False, "port_number": 1}
+    assert meeting.request(OUT) == {"plugged": False, "port_number": 1}
     before = len(meeting.records)
     meeting.request(OPENED)
     meeting.run(2_000)
     assert len(meeting.records) == before
     assert meeting.stand.lost.unplugged > 0
-    assert meeting.request(Plug(connected=True)) == {"plugged": True, "port_number": 1}
+    assert meeting.request(IN) == {"plugged": True, "port_number": 1}
     meeting.replug()
     meeting.run(1_000)
     assert len(meeting.records) == before + 1
 
 
-def test_another_port_has_another_number_and_stays(meeting: Meeting) -> None:
-    meeting.request(Plug(connected=False))
-    assert meeting.request(Plug(connected=True, other_port=True))["port_number"] == 2
-    meeting.request(Plug(connected=False))
-    assert meeting.request(Plug(connected=True))["port_number"] == 2
-
-
-def test_a_port_number_plugs_back_into_the_first_port(meeting: Meeting) -> None:
-    for _ in range(2):
-        meeting.request(Plug(connected=False))
-        meeting.request(Plug(connected=True, other_port=True))
-    meeting.request(Plug(connected=False))
-    assert meeting.request(Plug(connected=True, port_number=1))["port_number"] == 1
-    meeting.request(Plug(connected=False))
-    assert meeting.request(Plug(connected=True))["port_number"] == 1
-    meeting.request(Plug(connected=False))
-    assert meeting.request(Plug(connected=True, other_port=True))["port_number"] == 2
+@pytest.mark.parametrize(
+    ("plugs", "port_number"),
+    [
+        ((OUT, NEXT), 2),
+        ((OUT, NEXT, OUT, IN), 2),
+        ((OUT, NEXT, OUT, NEXT, OUT, FIRST), 1),
+        ((OUT, NEXT, OUT, FIRST, OUT, IN), 1),
+        ((OUT, NEXT, OUT, FIRST, OUT, NEXT), 2),
+    ],
+)
+def test_the_cable_is_in_the_port_that_was_named_last(
+    meeting: Meeting, plugs: tuple[Plug, ...], port_number: int
+) -> None:
+    answers = [meeting.request(plug) for plug in plugs]
+    assert answers[-1] == {"plugged": True, "port_number": port_number}
 
 
 def test_pulling_the_cable_drops_bytes_in_transit(meeting: Meeting) -> None:
     meeting.request(LineNoise(delay_ms=100))
     meeting.request(OPENED)
-    meeting.request(Plug(connected=False))
-    meeting.request(Plug(connected=True))
+    meeting.request(OUT)
+    meeting.request(IN)
     before = len(meeting.records)
     meeting.run(120)
     assert len(meeting.records) == before
@@ -273,12 +273,12 @@ def test_describe_counts_what_the_noise_did(tmp_path: Path) -> None:
         (CutPower(off_ms=1000), OPENED, "there is no power"),
         (CutPower(off_ms=1000), CutPower(), "the power is off already"),
         (CutPower(off_ms=1000), Freeze(on=True), "there is no power"),
-        (Plug(connected=True), Plug(connected=True, other_port=True), "the cable is in"),
-        (Plug(connected=False), Plug(connected=False, other_port=True), "without plugging it in"),
-        (Plug(connected=False), Plug(connected=False, port_number=1), "without plugging it in"),
-        (Plug(connected=True), Plug(connected=True, port_number=1), "the cable is in"),
+        (IN, NEXT, "the cable is in"),
+        (OUT, Plug(connected=False, other_port=True), "without plugging it in"),
+        (OUT, Plug(connected=False, port_number=1), "without plugging it in"),
+        (IN, Plug(connected=True, port_number=1), "the cable is in"),
         (
-            Plug(connected=False),
+            OUT,
             Plug(connected=True, other_port=True, port_number=2),
             "two ports are given",
         ),

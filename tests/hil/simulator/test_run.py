@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,72 @@ from firmware_protocol.device import (
     ServiceSwitch,
     paired_host,
 )
-from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink import fingerprint
+from firmware_protocol.messages import (
+    SCHEMA_HASHES,
+    DeviceClass,
+    FrameKind,
+    FrameLimit,
+    Hello,
+    HelloRsp,
+)
+from firmware_protocol.tablelink import Deframer, Frame, fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import LiveDevice, cli, device_process, exclusive_use
+from hil.simulator import LiveDevice, device_process, exclusive_use
 from hil.simulator import run as running
 from hil.simulator.run import DeviceFailed, device_in_loop
-from tests.support.hil.commands import left_in
+from tests.support.hil.commands import left_in, sim_until_ready
 from tests.support.hil.commands import sim as run
-from tests.support.hil.devices.hello_talk import HELLO, asked, asked_over_usb, said_over_usb
+
+HELLO = Frame(
+    FrameKind.HELLO,
+    7,
+    0,
+    Hello(1, 1, DeviceClass.ANY, FrameLimit.LARGE, SCHEMA_HASHES[1], bytes(16)).encode(),
+).encode()
+
+
+def answer(data: bytes) -> HelloRsp | None:
+    frames = [frame for frame in Deframer().feed(data) if isinstance(frame, Frame)]
+    return HelloRsp.decode(frames[0].payload) if frames else None
+
+
+async def asked(path: Path) -> HelloRsp:
+    """What the device behind this serial port says to HELLO."""
+    loop = asyncio.get_running_loop()
+    descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        os.write(descriptor, b"\0" + HELLO)
+        data = b""
+        async with asyncio.timeout(5):
+            while (said := answer(data)) is None:
+                await ready.wait()
+                ready.clear()
+                with suppress(BlockingIOError):  # the loop may tell of the same bytes twice
+                    data += os.read(descriptor, 4096)
+        return said
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def asked_over_usb(bus: Path) -> HelloRsp:
+    device = usb.core.find(backend=backend(str(bus)))
+    device.write(END_OUT, b"\0" + HELLO, 5_000)
+    said = said_over_usb(device)
+    usb.util.dispose_resources(device)
+    return said
+
+
+def said_over_usb(device: Any) -> HelloRsp:
+    data = b""
+    while (said := answer(data)) is None:
+        data += device.read(END_IN, 4096, 5_000).tobytes()
+    return said
+
 
 KEY = bytes(range(32))
 
@@ -181,18 +237,12 @@ def test_a_device_process_leaves_no_files(tmp_path: Path) -> None:
 def test_it_comes_back_as_the_same_device_and_the_same_seed_makes_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    announce = cli.announce
-
-    def and_stop(*arguments: Any) -> None:
-        announce(*arguments)
-        os.kill(os.getpid(), signal.SIGTERM)
-
     def described(name: str, *options: str) -> tuple[str, int, int]:
-        assert run("shoe", "--dir", str(tmp_path / name), "--create", "--json", *options) == 0
+        command = ["shoe", "--dir", str(tmp_path / name), "--create", "--json", *options]
+        assert sim_until_ready(monkeypatch, *command) == 0
         found = json.loads(capsys.readouterr().out)
         return found["key"], found["epoch"], found["boot"]
 
-    monkeypatch.setattr(cli, "announce", and_stop)
     key, epoch, boot = described("a", "--seed", "5")
     assert boot == 1
     assert described("a") == (key, epoch, 2)
