@@ -66,14 +66,10 @@ class PtyPort:
         self._loop = asyncio.get_running_loop()
         self._pty: _Pty | None = None
         self._claim_socket: socket.socket | None = None
-        self._name = link
+        self.name = link
+        """The path for hosts, or the last one."""
         self._rest = b""
         """The rest of a frame that was written in part."""
-
-    @property
-    def name(self) -> Path:
-        """The path for hosts, or the last one."""
-        return self._name
 
     @property
     def plugged(self) -> bool:
@@ -95,7 +91,7 @@ class PtyPort:
             undone.callback(pty.close)
             set_link(name, pty.name)
             undone.pop_all()
-        self._pty, self._name, self._claim_socket = pty, name, claim
+        self._pty, self.name, self._claim_socket = pty, name, claim
         self._loop.add_reader(pty.master, self._read)
 
     def unplug(self) -> None:
@@ -103,7 +99,7 @@ class PtyPort:
         if self._pty is None:
             return
         self._loop.remove_reader(self._pty.master)
-        remove_link(self._name, self._pty.name)
+        remove_link(self.name, self._pty.name)
         self._pty.close()
         self._pty = None
         if self._claim_socket is not None:

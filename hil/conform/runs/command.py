@@ -19,7 +19,7 @@ from drivers.keys import keys_directory
 from drivers.ports import AddressProblem, parse_placed
 from firmware_protocol import conformance
 from firmware_protocol.conformance import ConformanceItem, Profile
-from hil.conform.runs import report, run
+from hil.conform.runs import run, runner
 from hil.conform.runs.run import Keyring, RunPlan
 from hil.conform.runs.runner import ItemOutcome
 from hil.conform.tester import Operator, RemoteOperator, TerminalOperator
@@ -31,15 +31,15 @@ def conform(args: argparse.Namespace) -> int:
     with _operator(args) as operator:
         ran = asyncio.run(run.run(plan, operator, None if args.json else _print_outcome))
     if args.json:
-        print_json(report.as_json(ran.setting, ran.result, ran.notices))
+        print_json(runner.as_json(ran.setting, ran.result, ran.notices))
     else:
-        print(report.summary(ran.result))
+        print(runner.summary(ran.result))
     sys.stdout.flush()
     for notice in ran.notices:
         say(notice)
     if args.junit is not None:
-        _write(args.junit, report.as_junit(ran.setting, ran.result))
-    return report.exit_code(ran.result)
+        _write(args.junit, runner.as_junit(ran.setting, ran.result))
+    return runner.exit_code(ran.result)
 
 
 def _plan(args: argparse.Namespace) -> RunPlan:
@@ -86,7 +86,7 @@ def _operator(args: argparse.Namespace) -> Iterator[Operator]:
 
 
 def _print_outcome(outcome: ItemOutcome) -> None:
-    for line in report.lines(outcome):
+    for line in runner.lines(outcome):
         print(line, flush=True)
     if outcome.result == "FAIL":
         print(flush=True)

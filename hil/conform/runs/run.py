@@ -20,8 +20,7 @@ from firmware_protocol.conformance import ConformanceItem, Profile
 from firmware_protocol.device import Describe
 from firmware_protocol.messages import DeviceState, FrameKind, HelloRsp
 from firmware_protocol.tablelink import fingerprint, fingerprint_text
-from hil.conform.runs.report import RunSettings
-from hil.conform.runs.runner import ItemOutcome, RunResult, run_items, untried
+from hil.conform.runs.runner import ItemOutcome, RunResult, RunSettings, run_items, untried
 from hil.conform.tester import (
     ConformBench,
     ItemFinding,

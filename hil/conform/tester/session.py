@@ -72,8 +72,6 @@ class ReceivedPlaintext(Struct, frozen=True):
     """A plaintext and its arrival."""
 
     at: int
-    counter: int
-    data: bytes
     what: Plaintext
 
 
@@ -81,7 +79,6 @@ class ReceivedRecord(Struct, frozen=True):
     """One arrival of a record."""
 
     at: int
-    counter: int
     data: bytes
     record: EventRecord
 
@@ -157,7 +154,7 @@ class TesterSession:
         self.records: list[ReceivedRecord] = []
         self.accepted: list[EventRecord] = []
         self.mark = 0
-        """Position in `received` of the last plaintext that was sent, except heartbeats and such."""
+        """Position in `received` of the last plaintext that was sent, except heartbeats."""
         self.info: InfoReply
         """The first INFO_REPLY of the session."""
         self._bytes: dict[int, bytes] = {}
@@ -230,9 +227,9 @@ class TesterSession:
                 "a well-formed plaintext", f"{plaintext[:8].hex()}...: {error.name} ({error})"
             ) from None
         self._bench.note(plaintext_text(what), quiet=isinstance(what, DeviceBeat))
-        self.received.append(ReceivedPlaintext(at, frame.counter, plaintext, what))
+        self.received.append(ReceivedPlaintext(at, what))
         if isinstance(what, EventRecord):
-            self.records.append(ReceivedRecord(at, frame.counter, plaintext, what))
+            self.records.append(ReceivedRecord(at, plaintext, what))
             if self.resumed and not self.holding:
                 self._keep(what, plaintext)
         elif isinstance(what, CommandReply) and isinstance(what.reply, ResumeReply):

@@ -23,7 +23,7 @@ from firmware_protocol.conformance import Profile
 from firmware_protocol.device import Answer, ControlRequest, CutPower, Describe, Peer, Plug
 from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
-from hil.conform.runs import report
+from hil.conform.runs import runner
 from hil.conform.runs.runner import RunResult, run_items
 from hil.conform.tester import pairing
 from hil.conform.tester.operators import InProcessOperator, Operator
@@ -138,7 +138,7 @@ def test_items_without_session_are_run_before_pairing(
     passed = {one.item.id for one in done.outcomes if one.result == "PASS"}
     assert passed == WITHOUT_SESSION - {"HE-3"}
     assert {one.result for one in done.outcomes} == {"PASS", "UNTRIED"}
-    assert report.exit_code(done) == 3
+    assert runner.exit_code(done) == 3
 
 
 class _Choosy:
@@ -304,4 +304,4 @@ def test_tap_1_reports_that_a_port_shows_lengths_and_not_timing(tmp_path: Path) 
     rig.wire.simulated = False
     outcome = rig.attempt("TAP-1")
     assert outcome.result == "PASS"
-    assert report.lines(outcome)[0].startswith("TAP-1  PASS  lengths only, not timing: ")
+    assert runner.lines(outcome)[0].startswith("TAP-1  PASS  lengths only, not timing: ")

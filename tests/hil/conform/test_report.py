@@ -31,9 +31,15 @@ from firmware_protocol.device import (
     TamperWith,
 )
 from firmware_protocol.messages import SCHEMA_HASHES
-from hil.conform.runs import report
-from hil.conform.runs.report import RunSettings
-from hil.conform.runs.runner import INTERRUPTED, ItemOutcome, Result, RunResult, untried
+from hil.conform.runs import runner
+from hil.conform.runs.runner import (
+    INTERRUPTED,
+    ItemOutcome,
+    Result,
+    RunResult,
+    RunSettings,
+    untried,
+)
 from hil.conform.tester.findings import ItemSkipped
 from hil.conform.tester.operators import (
     Operator,
@@ -72,7 +78,7 @@ COURSE = RunResult(OUTCOMES)
 
 
 def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
-    passed, failure, *others = [report.lines(one) for one in OUTCOMES]
+    passed, failure, *others = [runner.lines(one) for one in OUTCOMES]
     assert passed == ["FR-1   PASS"]
     assert others == [
         ["EV-2   SKIP  needs activity: --control or --ask"],
@@ -84,9 +90,9 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
     for words in ("HELLO <&>", "nothing", "HELLO_RSP, session 0x0001", ITEMS["FR-2"].text):
         assert words in failed
     assert failed.endswith("firmware_protocol/PROTOCOL.md#frame")
-    assert report.summary(COURSE) == "2 passed, 1 failed, 1 skipped, 1 not tried in 3.6 s"
+    assert runner.summary(COURSE) == "2 passed, 1 failed, 1 skipped, 1 not tried in 3.6 s"
     green = RunResult([OUTCOMES[0], OUTCOMES[4]])
-    assert report.summary(green).endswith("1 not tried in 0.1 s: the run is incomplete")
+    assert runner.summary(green).endswith("1 not tried in 0.1 s: the run is incomplete")
 
 
 @pytest.mark.parametrize(
@@ -104,19 +110,19 @@ def test_a_line_for_each_item_and_the_way_to_the_page() -> None:
 )
 def test_an_item_that_was_not_run_has_not_passed(results: list[Result], code: int) -> None:
     outcomes = [ItemOutcome(ITEMS["FR-1"], one, 0.0, 0.0) for one in results]
-    assert report.exit_code(RunResult(outcomes)) == code
-    assert report.as_json(SETTING, RunResult(outcomes))["exit_code"] == code
-    assert report.exit_code(RunResult(outcomes, INTERRUPTED)) == 130
+    assert runner.exit_code(RunResult(outcomes)) == code
+    assert runner.as_json(SETTING, RunResult(outcomes))["exit_code"] == code
+    assert runner.exit_code(RunResult(outcomes, INTERRUPTED)) == 130
 
 
 def test_a_rule_that_does_not_apply_leaves_nothing_incomplete() -> None:
     not_applicable = ItemOutcome(ITEMS["SH-5"], "SKIP", 0.0, 0.0, not_applicable=True)
-    assert report.exit_code(RunResult([OUTCOMES[0], not_applicable])) == 0
-    assert report.exit_code(RunResult([not_applicable])) == 3
+    assert runner.exit_code(RunResult([OUTCOMES[0], not_applicable])) == 0
+    assert runner.exit_code(RunResult([not_applicable])) == 3
 
 
 def test_json_has_configuration_versions_and_seed() -> None:
-    found = report.as_json(SETTING, COURSE, ["not paired: why"])
+    found = runner.as_json(SETTING, COURSE, ["not paired: why"])
     wanted = {"passed": 2, "failed": 1, "skipped": 1, "not_tried": 1, "seed": 7, "broken_off": ""}
     assert found.items() >= wanted.items()
     assert found["notices"] == ["not paired: why"]
@@ -127,7 +133,7 @@ def test_json_has_configuration_versions_and_seed() -> None:
 
 
 def test_junit_is_well_formed() -> None:
-    (suite,) = ElementTree.fromstring(report.as_junit(SETTING, COURSE)).iter("testsuite")
+    (suite,) = ElementTree.fromstring(runner.as_junit(SETTING, COURSE)).iter("testsuite")
     counted = {"tests": "5", "errors": "1", "failures": "1", "skipped": "1"}
     assert suite.attrib.items() >= counted.items()
     facts = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
