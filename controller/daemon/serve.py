@@ -154,8 +154,7 @@ async def serve(
         sockets = last.enter_context(listening(given.control, config.file, screens))
         scratch: Path | None = None
         if screens is not None:
-            where = f"{config.file}: screens"
-            scratch = last.enter_context(case_folder(parts.record, where))
+            scratch = last.enter_context(case_folder(parts.record, f"{config.file}: screens"))
         async with running as table:
             sockets.check()
             metrics.follow(table)
@@ -201,8 +200,7 @@ class _TableService:
         if self._screens is not None and sockets.screens is not None:
             self._servers.append(_pages_server(self._screens, sockets.screens, sockets.pages))
         if sockets.metrics is not None:
-            app = metrics_app(metrics.registry)
-            self._servers.append(Server(app, [sockets.metrics]))
+            self._servers.append(Server(metrics_app(metrics.registry), [sockets.metrics]))
 
     async def run(self, stop: asyncio.Event, failed: asyncio.Event) -> None:
         """Run until `stop` is set, or the record has failed."""

@@ -463,8 +463,7 @@ class PeopleDesk:
         """Run blocking work in the thread, with a timeout. Raises PeopleUnavailable."""
         if self._late is not None and not self._late.done():
             raise PeopleUnavailable(f"the last check has not finished within {CHECK_TIMEOUT:g} s")
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._thread, work)
+        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         done, _ = await asyncio.wait({future}, timeout=CHECK_TIMEOUT)
         if not done:
             future.add_done_callback(_forget)

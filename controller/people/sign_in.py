@@ -277,8 +277,7 @@ def fold(records: Iterable[Record], standing: SignInState = NO_SIGN_INS) -> Sign
 
 
 def _signed_in(standing: SignInState, entry: SignInData) -> SignInState:
-    now = standing.clock.at
-    until = now + entry.life * SECOND if entry.life else 0
+    until = standing.clock.at + entry.life * SECOND if entry.life else 0
     made = SignInSession(entry.role, entry.name, entry.badge, entry.screen, until)
     others = tuple(one for one in standing.sessions if _place(one) != _place(made))
     return _pin_was_right(replace(standing, sessions=(*others, made)), entry.lock)

@@ -248,8 +248,7 @@ def _lay(now: TableSnapshot, actor: Actor, context: IntakeContext) -> TableInput
     if not _may(context, e.CardDrawn, actor):
         raise BadAct("the dealer lays the card that lies beside the shoe")
     card, _ = context.vault.reveal(spare.commitment)
-    drawn = e.CardDrawn(actor, card, spare=True)
-    return turned_face_up(context, now, spare.commitment, drawn)
+    return turned_face_up(context, now, spare.commitment, e.CardDrawn(actor, card, spare=True))
 
 
 def _spare_due(s: State) -> Spare | None:

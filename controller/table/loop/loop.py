@@ -402,8 +402,7 @@ class TableLoop:
         item.settled(False)
         if item.kind == "changes":  # stored now, reported when the table works again
             given = item.make(self.now)
-            after = self.now.faults.after(given.wrong, given.right)
-            self.now = replace(self.now, faults=after)
+            self.now = replace(self.now, faults=self.now.faults.after(given.wrong, given.right))
             if not item.answer.done():
                 item.answer.set_result(RequestResult((), (), (), self.state))
             return

@@ -430,8 +430,7 @@ def relief_input(signed_in: RecordEntry) -> InputFactory:
         note = replace(signed_in, round=now.state.round)
         if now.state.step is Step.CLOSED:
             return TableInput(notes=(note,))
-        actor = Actor("dealer", signed_in.by.name)
-        return TableInput((DealerRelieved(actor),), notes=(note,))
+        return TableInput((DealerRelieved(Actor("dealer", signed_in.by.name)),), notes=(note,))
 
     return make
 

@@ -43,8 +43,7 @@ def test_the_unit_and_the_daemon_agree() -> None:
     assert float(SET["TimeoutStopSec"][0]) > STOP_WITHIN
     assert float(SET["WatchdogSec"][0]) / FEEDS_PER_TIMEOUT > 1  # fed more often than that
     assert SET["RestartPreventExitStatus"] == ["1 2"]
-    command = shlex.split(SET["ExecStart"][0])
-    assert command[1:] == ["serve", "/etc/holecard/%i.toml"]
+    assert shlex.split(SET["ExecStart"][0])[1:] == ["serve", "/etc/holecard/%i.toml"]
     assert SET["LimitCORE"] == ["0"]
     assert dict(one.split("=") for one in SET["Environment"][0].split()) == UNIT_ENVIRONMENT
     assert "adjtimex" in SET["SystemCallFilter"][0]

@@ -267,8 +267,7 @@ def test_help_of_each_command_has_examples(capsys: pytest.CaptureFixture[str]) -
         assert main(["devices", command, "--help"]) == 0
         assert f"examples:\n  holecard devices {command}" in capsys.readouterr().out
     assert main(["devices", "ports", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "holecard devices ports --usb sim=run/bus\n" in told
+    assert "holecard devices ports --usb sim=run/bus\n" in capsys.readouterr().out
 
 
 def test_a_bus_without_devices_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,8 +104,7 @@ def test_the_command_that_is_named_makes_this_file(
 
 
 def test_another_file_has_the_same_key(tmp_path: Path) -> None:
-    first = house(tmp_path)
-    second = PeopleFile(tmp_path / "house" / "other.json", first.keys)
+    second = PeopleFile(tmp_path / "house" / "other.json", house(tmp_path).keys)
     assert second.begin().key.fingerprint == KEY.fingerprint
 
 

@@ -167,8 +167,7 @@ def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
 
 def test_an_act_that_was_done_leaves_nobody_authorised_for_it() -> None:
     table = Table()
-    ruled = replace(BO, act="FloorRuled")
-    table.say(BO, CY, ruled)
+    table.say(BO, CY, replace(BO, act="FloorRuled"))
     left = without_used(table.standing, VOID, "dealer")
     assert [one.act for one in left.authorities] == ["FloorRuled"]
 
@@ -177,8 +176,7 @@ def test_whoever_stands_by_does_so_for_one_person() -> None:
     table = Table()
     table.say(BO, CY)
     assert len(table.standing.authorities) == 2
-    dee = replace(BO, name="Dee Faro", badge="F-4", lock="xx")
-    left = table.say(dee).authorities
+    left = table.say(replace(BO, name="Dee Faro", badge="F-4", lock="xx")).authorities
     assert [(one.name, one.second) for one in left] == [("Dee Faro", False)]
 
 
@@ -193,8 +191,7 @@ def test_no_authority_outlives_the_controller() -> None:
 def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
     every = [event for event, roles in WHO.items() if "floor" in roles]
     for event in every:
-        act = act_of(event, about="7")
-        assert act == Act(event.__name__, ("floor",), event in TWO, "7")
+        assert act_of(event, about="7") == Act(event.__name__, ("floor",), event in TWO, "7")
     assert len(every) > 20
     assert act_of(events.RoundVoided, two=False).two is False
     assert act_of(events.FloorRuled, two=True).two

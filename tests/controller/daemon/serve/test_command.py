@@ -313,8 +313,7 @@ def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
 def test_options_that_cannot_do(
     options: list[str], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    file = furnished(tmp_path)
-    assert main(["serve", str(file), *options]) == 2
+    assert main(["serve", str(furnished(tmp_path)), *options]) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert f"holecard: {words}" in err

@@ -185,8 +185,7 @@ def test_batches_of_two_backs_alternate() -> None:
 
 
 def test_a_card_found_face_up_is_pulled_out_and_not_used() -> None:
-    s = a_place_face_up()
-    found = heard(s, card(30), memory=TableMemory(discarding=1))
+    found = heard(a_place_face_up(), card(30), memory=TableMemory(discarding=1))
     assert found.events == ()
     assert found.notes[0].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21, "discarded": True}
     assert TableMemory(discarding=1).after_note(found.notes[0].data).discarding == 0
@@ -222,8 +221,7 @@ def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
 
 
 def test_a_shoe_that_does_not_count_leaves_it_to_the_dealer() -> None:
-    s = at(Step.LOADING)[0]
-    assert heard(s, shoe.ShoeLoaded(origin(), 8, 2, 0, 0)).events == ()
+    assert heard(at(Step.LOADING)[0], shoe.ShoeLoaded(origin(), 8, 2, 0, 0)).events == ()
 
 
 @pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)

@@ -103,8 +103,7 @@ def test_whatever_is_odd_about_it(number: Card, fields: dict[str, object], place
 
 def test_a_card_that_is_pulled_out_shows_nothing_either() -> None:
     """Whoever said that it lies face up may have been wrong."""
-    s = PLACES["hole at dealing"]
-    stands = TableSnapshot(s, memory=TableMemory(discarding=1))
+    stands = TableSnapshot(PLACES["hole at dealing"], memory=TableMemory(discarding=1))
     heard = [device_input(ear(), stands, card(number), source()) for number in DECK]
     assert len({repr(one) for one in heard}) == 1
 

@@ -211,8 +211,8 @@ NON_EVENT_ACTS: Final = {
     "a fault of the shuffler blocks dealing": (
         "devices.a_shuffler_that_loses_its_power",
         "devices.a_shuffler_that_is_gone_when_it_is_to_shuffle",
-        "decks.a_shuffle_that_people_call_done_before_it_is",
-        "decks.a_count_that_comes_when_the_cards_are_in_play",
+        "cards.a_shuffle_that_people_call_done_before_it_is",
+        "cards.a_count_that_comes_when_the_cards_are_in_play",
     ),
     "cut card: the next round is the last": (
         f"{ORDER}: test_the_cut_card_comes_in_a_round",
@@ -245,7 +245,7 @@ NON_EVENT_ACTS: Final = {
         f"{CLOSING}: test_a_foreign_back_that_the_floor_let_pass_is_counted",
     ),
     "an order alarm, of cards that lie face up": (
-        "decks.cards_in_factory_order",
+        "cards.cards_in_factory_order",
         f"{ORDER}: test_a_card_that_lies_face_down_rings_no_alarm",
     ),
     "the deck check is that of the sheet's decks": (

@@ -96,12 +96,10 @@ def test_what_two_people_accept_is_not_told_again_until_it_comes_anew() -> None:
 
 
 def test_people_take_a_device_as_it_is_at_the_table() -> None:
-    listens = ear()
-    table = taking(listens)
+    table = taking(ear())
     lost = table.apply_input(TableSnapshot(at(Step.TURN)), TableInput(wrong=(LINK,))).now
     assert lost.state.step is Step.DEVICE
-    accepts = e.CountersAccepted(FLOOR, SECOND)
-    taken = table.apply_input(lost, TableInput((accepts,)))
+    taken = table.apply_input(lost, TableInput((e.CountersAccepted(FLOOR, SECOND),)))
     assert isinstance(taken.answered[0].answer, Decision)
     assert taken.now.state.step is Step.FELT
     assert taken.now.state.lost == ()
@@ -258,8 +256,7 @@ def test_new_decks_begin_anew() -> None:
 
 
 def test_a_card_found_face_up_is_waited_for() -> None:
-    found = e.FaceUpCardFound(FLOOR, 3)
-    known = EMPTY_MEMORY.after_event(found, (Discarded(3),))
+    known = EMPTY_MEMORY.after_event(e.FaceUpCardFound(FLOOR, 3), (Discarded(3),))
     assert known.discarding == 1
     assert known.after_event(e.ShuffleStarted(DEALER), ()).discarding == 0
 
@@ -323,8 +320,7 @@ def test_foreign_backs_are_counted() -> None:
 
 
 def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
-    listens = ear()
-    table = taking(listens)
+    table = taking(ear())
     s = at(Step.SHUFFLE_NEEDED)
     s = replace(s, shoe=replace(s.shoe, decks_out=False))
     stands = TableSnapshot(s, memory=of(3, 3, 3))

@@ -315,8 +315,7 @@ def findings(record: Path) -> list[str]:
 
 @pytest.mark.parametrize("scripted", EXAMPLES + OTHERS, ids=lambda one: one.script.id)
 def test_a_scripted_round(scripted: ScriptRound, tmp_path: Path) -> None:
-    found = played(tmp_path, scripted)
-    assert failures(scripted, found.result) == []
+    assert failures(scripted, played(tmp_path, scripted).result) == []
     assert findings(tmp_path / "record") == []
 
 

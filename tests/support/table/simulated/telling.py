@@ -306,8 +306,7 @@ async def telling(
     players = Choosing(wagers, plan)
     async with made.serve() as table:
         await ready(table)
-        screen = Declaring(table)
-        robot = Robot(made, screen, players, cards=lambda: whole(made, top))
+        robot = Robot(made, Declaring(table), players, cards=lambda: whole(made, top))
         yield Told(made, table, robot)
 
 

@@ -9,10 +9,7 @@ from tests.support.table.simulated.irregular import CASES
 from tests.support.table.stories import (
     cards,
     dealing,
-    decks,
     devices,
-    error_cards,
-    hole_cards,
     money,
     people,
 )
@@ -20,10 +17,7 @@ from tests.support.table.stories import (
 MODULES: Final[tuple[ModuleType, ...]] = (
     cards,
     dealing,
-    decks,
     devices,
-    error_cards,
-    hole_cards,
     money,
     people,
 )

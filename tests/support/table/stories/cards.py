@@ -3,16 +3,24 @@ in each house."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
 from controller.procedure.model import events
-from controller.procedure.model.effects import Burned, Discarded
+from controller.procedure.model.effects import Burned, DecksOut, Discarded, RoundVoid
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
+from controller.table.devices.links import LOST_AFTER
+from controller.table.intake import DeviceSettings
+from controller.table.loop import BadAct
+from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
-from tests.support.drivers.simulated import until
+from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
-from tests.support.table.simulated.serving import FLOOR
-from tests.support.table.simulated.telling import DEAL, Told, entered, told_of
+from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND, whole
+from tests.support.table.simulated.telling import BURNED, DEAL, Told, entered, told_of
 
 # --- misread, unreadable or low-confidence: the dealer enters it, the floor confirms ----------
 
@@ -197,3 +205,229 @@ async def a_card_under_another_one(t: Told, way: Way) -> None:
     if way is Way.DISCARD:
         t.shows("Enter the card that lies on the felt - card not read, two cards came out together")
         await entered(t, "9d")
+
+
+# --- duplicate, foreign back, cards missing or too many, factory order: decks out of play -----
+
+
+async def ruled_on_decks(t: Told, way: Way, detail: str, words: str) -> None:
+    """`words`: what is said of the case on the screen."""
+    told_of(t, Odd.DECK_SUSPECT, detail)
+    t.shows(f"Floor: rule on decks in doubt, {words} - decks out of play, or play on{TWO}")
+    await t.ruled(Odd.DECK_SUSPECT, way)
+    if way is Way.DECKS_OUT:
+        assert t.facts(DecksOut) == [DecksOut()]
+
+
+async def changed(t: Told) -> None:
+    """Wagers go back, other decks come, and the table deals on."""
+    await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
+    decks = "1 deck" if t.room.game.decks == 1 else "6 decks"
+    t.shows(f"Take these decks out of play - shuffle {decks} of others")
+    assert await t.refuses("ShuffleStarted") == "start_shuffle"
+
+
+BOTH_WAYS = (Way.DECKS_OUT, Way.RESUME)
+ONE = {"decks": 1}
+
+
+def with_twin(t: Told, *top: str) -> None:
+    """The shoe holds a card too often, and another one not at all."""
+    cards = whole(t.room, (*BURNED[: t.room.game.options.burn.on_shuffle], *top))[:52]
+    assert max(Counter(cards).values()) == 2
+    t.robot.cards = lambda: cards if not t.robot.loads else ()
+
+
+@irregular(
+    Odd.DECK_SUSPECT,
+    "duplicate_card",
+    "change_decks",
+    ways=(Way.DECKS_OUT,),
+    options=ONE,
+    nets=VOID,
+)
+async def a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+    with_twin(t, "9c", "8c", "8s", "9c")
+    await t.to_deal(3)
+    await t.draws()
+    await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
+    await changed(t)
+    await t.to_end()
+
+
+@irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE, nets={1: 0, 2: 0})
+async def a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
+    with_twin(t, "9c", "8c", "8s", "9c", "Kc", "Td")
+    await t.to_deal(3)
+    await t.draws()
+    await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
+    await t.to_step(Step.TURN)
+    assert t.state.hands[0].cards == (card_of("9c"), card_of("9c"))
+    t.players.wants(1, "stand")
+
+
+@irregular(Odd.DECK_SUSPECT, "hole_duplicate", ways=BOTH_WAYS, options=ONE, nets={1: 1000, 2: 1000})
+async def a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+    """Nobody is told before it is turned over."""
+    with_twin(t, "9c", "8c", "8s", "2h", "Kc", "9c", "9d")
+    await t.to_step(Step.REVEAL)
+    assert "DeckSuspect" not in t.names()
+    await t.reveals()
+    await ruled_on_decks(
+        t, way, "the hole card is a duplicate", "9 of clubs, the hole card is a duplicate"
+    )
+
+
+@irregular(Odd.DECK_SUSPECT, "face_up_card", ways=BOTH_WAYS, options=ONE, nets=VOID)
+async def a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
+    with_twin(t, *DEAL, "9c", "9d")
+    await t.to_card(1)
+    await t.does("FaceUpCardFound", card=card_of("9c"))
+    await ruled_on_decks(t, way, "duplicate", "one card too often")
+    if way is Way.RESUME:
+        t.shows("Deal seat 1, third card")
+        await t.draws()
+        await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)  # and there it comes
+
+
+IN_ORDER = ("2c", "3c", "4c", "5c", "6c", "7c", "8c", "Td", "9h", "Ts", "5h", "6h")
+THREE = tuple((seat, "main", 1000) for seat in (1, 2, 3))
+
+
+@irregular(
+    Odd.DECK_SUSPECT,
+    "deck_suspect",
+    ways=BOTH_WAYS,
+    cards=IN_ORDER,
+    wagers=THREE,
+    plan={},
+    nets=None,
+)
+async def cards_in_factory_order(t: Told, way: Way) -> None:
+    """Seven clubs, one after the other: the alarm goes with the card that makes it too many."""
+    await t.to_deal(6)
+    assert "DeckSuspect" not in t.names()
+    await t.draws()
+    assert t.state.holds[-1].back is Step.DEALING  # the card lies on its place
+    assert t.state.dealt == 7
+    await ruled_on_decks(t, way, "factory_order", "factory order")
+    await t.to_end()
+    assert bool(t.facts(RoundVoid)) == (way is Way.DECKS_OUT)
+    assert t.names().count("DeckSuspect") == 1  # of these decks nobody is told again
+
+
+@irregular(
+    Odd.DECK_SUSPECT,
+    "deck_suspect",
+    ways=BOTH_WAYS,
+    house=DeviceSettings(backs=(7, 8)),
+)
+async def a_foreign_back(t: Told, way: Way) -> None:
+    """The batches of this table have other backs than the card that comes."""
+    await t.to(lambda s: len(s.seats) == 2)
+    await t.draws()
+    await ruled_on_decks(t, way, "foreign_back", "foreign back")
+    assert t.data("device")[-1]["back"] == 1
+    t.room.house = DeviceSettings()
+    if way is Way.DECKS_OUT:
+        await changed(t)
+        return
+
+
+@irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=(Way.RESUME,))
+async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
+    """It is not read; it is entered from the felt when the floor has let the decks go on."""
+    await t.to_card(1)
+    await t.draws(read="foreign")
+    assert [held.what for held in t.state.holds] == [Odd.CARD_UNREADABLE, Odd.DECK_SUSPECT]
+    await ruled_on_decks(t, way, "foreign_back", "foreign back")
+    t.shows("Enter the card that lies on the felt - card not read, not read: foreign")
+    await entered(t, "9d")
+
+
+@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
+async def a_batch_that_is_short(t: Told, way: Way) -> None:
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    assert t.room.shuffler is not None
+    t.room.shuffler.request(Put(decks=6, remove=("Ac", "Kd")))
+    await t.does("ShuffleStarted")
+    await until(lambda: t.at(Step.HELD), 10)
+    await ruled_on_decks(t, way, "2 missing, 0 extra", "2 missing, 0 extra")
+    if way is Way.DECKS_OUT:
+        await changed(t)
+    else:  # they lay on the floor
+        t.room.shuffler.request(Put(decks=6))
+        t.shows("Wait for the shuffle of 6 decks")
+    await t.to_step(Step.LOADING)
+    assert t.data("device")[-1]["what"] == "ShuffleDone"
+
+
+async def a_short_shuffle(t: Told) -> Plugged:
+    """It has begun with a card too few, which the shuffler finds when it has ended."""
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    shuffler = t.room.shuffler
+    assert shuffler is not None
+    shuffler.request(ShufflePace(shuffle_ms=2000))
+    shuffler.request(Put(decks=6, remove=("Ac",)))
+    await t.does("ShuffleStarted")
+    await until(lambda: t.table.table.now.memory.shuffling)
+    return shuffler
+
+
+@irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
+async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> None:
+    """Nobody goes on without the shuffler's count."""
+    shuffler = await a_short_shuffle(t)
+    for actor in (DEALER, FLOOR):
+        with pytest.raises(BadAct, match="the shuffler counts the cards and says when"):
+            await t.does("ShuffleDone", actor)
+    assert [data["what"] for data in t.data("fault")] == ["shuffled", "shuffled"]
+    assert (t.at(Step.SHUFFLING), t.table.by_hand) == (True, False)
+    await until(lambda: t.at(Step.HELD), 10)
+    await ruled_on_decks(t, way, "1 missing, 0 extra", "1 missing, 0 extra")
+    if way is Way.DECKS_OUT:
+        await changed(t)
+    shuffler.request(ShufflePace(shuffle_ms=20))
+    shuffler.request(Put(decks=6))
+    await t.to_step(Step.LOADING)
+
+
+@irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
+async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> None:
+    """The shuffler was gone, and people have shuffled by hand what it had counted."""
+    shuffler = await a_short_shuffle(t)
+    shuffler.request(Plug(connected=False))
+    await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
+    await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+    assert await t.refuses("ShuffleDone") == "no_shuffle_to_end"
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.does("FeltConfirmed")
+    assert t.table.by_hand
+    await t.does("ShuffleDone")
+    await t.to_step(Step.TURN)
+    assert "DeckSuspect" not in t.names()
+    shuffler.request(Plug(connected=True))
+    await until(lambda: t.at(Step.HELD), 10)
+    await ruled_on_decks(t, way, "short", "cards missing")
+    assert t.data("device")[-1]["what"] == "CountWrong"
+    shuffler.request(ShufflePace(shuffle_ms=20))
+
+
+@irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE, nets=None)
+async def a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
+    await t.to_step(Step.LOADING)
+    t.room.shoe.request(Load(decks=1, seed=4, add=("Ac",)))
+    await until(lambda: t.at(Step.HELD))
+    await ruled_on_decks(t, way, "53 cards of 52", "53 cards of 52")
+    if way is Way.DECKS_OUT:
+        await changed(t)
+    else:
+        t.shows("Cut, and load the shoe - 52 cards - 13 cards behind the cut card")
+    await t.to_step(Step.WAGERING)
+
+
+@irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
+async def decks_that_somebody_doubts(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    await t.does("DeckSuspect", FLOOR, why="short")
+    await ruled_on_decks(t, way, "short", "cards missing")

@@ -1,19 +1,24 @@
-"""Cards and places that went wrong while a round is dealt, over the wire and in each house."""
+"""Cards and places that went wrong while a round is dealt, cards drawn in error, hole cards seen early
+or not checked: over the wire and in each house."""
 
 from __future__ import annotations
 
 import asyncio
 
-from controller.procedure.model.effects import Discarded, RoundVoid, SeatDead, Tell
+import pytest
+
+from controller.procedure.model import events
+from controller.procedure.model.effects import Burned, Discarded, RoundVoid, SeatDead, Tell
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
+from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.irregular import VOID, WON, irregular
+from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
-from tests.support.table.simulated.telling import DEAL, Told
+from tests.support.table.simulated.telling import DEAL, Told, entered, told_of
 
 # --- face-up card in the shoe: not used, to the discard rack ----------------------------------
 
@@ -268,3 +273,249 @@ async def a_face_up_card_and_a_card_that_slips_out(t: Told, way: Way) -> None:
     await t.draws()
     await asyncio.sleep(0.2)
     assert t.state.dealt == 1
+
+
+# --- hole card and check disagree: held, floor and surveillance told --------------------------
+
+MISMATCH_WAYS = (Way.RESUME, Way.VOID, Way.DECKS_OUT)
+ACE_UP = ("9c", "8c", "As", "2h", "Kc", "Kd", "9d")
+
+
+@irregular(
+    Odd.HOLE_MISMATCH, "hole_mismatch", ways=MISMATCH_WAYS, cards=ACE_UP, nets={1: -1000, 2: -1000}
+)
+async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
+    """The shoe takes the king for an ace, and is not sure."""
+    await t.to_deal(5)
+    await t.draws(read="wrong", confidence=60)
+    await t.to_step(Step.REVEAL)
+    assert t.state.checked is False
+    await t.reveals()
+    await entered(t, "Kd")
+    await t.reveals()
+    told_of(t, Odd.HOLE_MISMATCH, "")
+    t.shows(
+        "Floor: rule on hole card and its check disagree, king of diamonds - play on, or void the "
+        f"round, or decks out of play{TWO}"
+    )
+    await t.ruled(Odd.HOLE_MISMATCH, way)
+
+
+@irregular(
+    Odd.HOLE_MISMATCH,
+    "hole_mismatch",
+    ways=MISMATCH_WAYS,
+    cards=("9c", "8c", "As", "2h", "Kc", "9h", "9d"),
+    nets={1: 0, 2: -1000},
+)
+async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
+    """The shoe takes the nine for a ten: nobody has played yet, and play begins."""
+    await t.to_deal(5)
+    await t.draws(read="wrong", confidence=60)
+    await t.to_step(Step.REVEAL)
+    assert t.state.checked is True
+    await t.reveals()
+    await entered(t, "9h")
+    await t.reveals()
+    told_of(t, Odd.HOLE_MISMATCH, "")
+    await t.ruled(Odd.HOLE_MISMATCH, way)
+    if way is Way.RESUME:
+        t.shows("Seat 1 - hard 11 - hit, stand or double")
+
+
+# --- hole card exposed early, hole card not checked: the floor decides ------------------------
+
+
+@irregular(Odd.HOLE_EXPOSED, "hole_exposed", ways=(Way.RESUME, Way.VOID))
+async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    await t.does("HoleExposed")
+    t.shows(f"Floor: rule on hole card seen early - play on, or void the round{TWO}")
+    await t.ruled(Odd.HOLE_EXPOSED, way)
+
+
+@irregular(
+    Odd.HOLE_UNCHECKED,
+    "hole_unchecked",
+    ways=(Way.RESUME, Way.VOID),
+    cards=(*ACE_UP[:5], "5d", "9d", "4c", "9h"),
+    nets=None,
+)
+async def a_hole_card_that_was_not_checked(t: Told, way: Way) -> None:
+    """The dealer has given seat 1 a card; the check itself cannot be passed over."""
+    await t.to_step(Step.CHECK)
+    t.shows("Check hole card")
+    assert await t.refuses("Hit", seat=1, hand=0) == "no_decision_now"
+    await t.forces()
+    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    await t.does("HoleUnchecked")
+    t.shows(f"Floor: rule on hole card not checked - play on, or void the round{TWO}")
+    await t.ruled(Odd.HOLE_UNCHECKED, way)
+    if way is Way.RESUME:
+        t.shows("Check hole card")
+    await t.to_end()
+    if way is Way.VOID:
+        assert t.nets() == VOID
+        return
+    assert t.names().index("HoleUnchecked") < t.names().index("HoleChecked")
+
+
+# --- card drawn in error, not exposed: the next card ------------------------------------------
+
+ERROR = {
+    "default": "Seat 1 - hard 11 - hit, stand or double",
+    "strict": (
+        "Floor: rule on card drawn in error, not seen - use it as the next card, or burn, or void "
+        "the round - bring a second person"
+    ),
+}
+
+
+@irregular(
+    Odd.ERROR_CARD,
+    "error_card",
+    default=(Way.USE_NEXT,),
+    strict=(Way.USE_NEXT, Way.BURN, Way.VOID),
+    cards=(*DEAL, "9d", "9h"),
+    nets=None,
+)
+async def a_card_drawn_in_error(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    await t.forces()
+    t.shows(**ERROR)
+    sealed = t.made()[-1]
+    assert isinstance(sealed.event, events.ErrorCardDrawn)
+    assert sealed.sealed  # nobody has seen it; surveillance can open it
+    await t.ruled(Odd.ERROR_CARD, way)
+    if way is Way.USE_NEXT:
+        await t.to_card(1)
+        t.shows("Use the card beside the shoe: seat 1, third card")
+        await until(lambda: t.locked)
+        await t.does("LaySpare")
+        assert t.state.hands[0].cards[-1] == card_of("9d")
+    if way is Way.BURN:
+        assert t.facts(Burned)[-1] == Burned()
+        assert t.state.spare is None
+    await t.to_end()
+    assert t.nets() == (VOID if way is Way.VOID else WON)
+    assert len(t.facts(RoundVoid)) == (way is Way.VOID)
+
+
+@irregular(
+    Odd.ERROR_CARD, "error_card", ways=(Way.BURN, Way.VOID), cards=(*DEAL, "9d", "4d"), nets=None
+)
+async def a_second_card_drawn_in_error(t: Told, way: Way) -> None:
+    """One is the next card already: the other one cannot be it too."""
+    await t.to_step(Step.TURN)
+    await t.forces()
+    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    await t.forces()
+    t.shows(
+        "Floor: rule on card drawn in error, not seen - burn, or void the round - bring a second "
+        "person"
+    )
+    await t.ruled(Odd.ERROR_CARD, way)
+    await t.to_end()
+    if way is Way.BURN:
+        assert t.facts(Burned)[-1] == Burned()
+        assert t.nets() == WON
+    else:
+        assert t.nets() == VOID
+        assert t.state.spare is not None  # the first card of the next round
+
+
+# --- card drawn in error and exposed ----------------------------------------------------------
+
+
+async def exposed(t: Told) -> None:
+    """A card came out when none was due, and somebody saw it."""
+    await t.to_step(Step.TURN)
+    await t.forces()
+    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    with pytest.raises(BadAct, match="another card"):
+        await t.does("ErrorCardExposed", card=card_of("Ks"))
+    detail = t.data("fault")[-1]["detail"]  # nobody tries one card after the other unseen
+    assert detail.startswith(f"the shoe has read another card than {DEALER.name} says")
+    await t.does("ErrorCardExposed", card=card_of(t.out))
+    assert t.data("device")[-1]["what"] == "CardSeen"
+
+
+@irregular(
+    Odd.ERROR_CARD_EXPOSED,
+    "error_card_exposed",
+    default=(Way.DEAL_ON,),
+    strict=(Way.DEAL_ON, Way.BURN, Way.VOID),
+    cards=(*DEAL, "9d", "9h"),
+)
+async def a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
+    await exposed(t)
+    t.shows(
+        default="Seat 1 - hard 11 - hit, stand, double or refuse the exposed card",
+        strict="Floor: rule on card drawn in error and seen, 9 of diamonds - deal it on, or "
+        "burn, or void the round - bring a second person",
+    )
+    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
+    if way is Way.DEAL_ON:
+        await t.to_card(1)
+        t.shows("Use the exposed card beside the shoe: seat 1, third card")
+    if way is Way.BURN:
+        assert t.facts(Burned)[-1] == Burned(card_of("9d"))
+
+
+@irregular(
+    Odd.ERROR_CARD_EXPOSED,
+    "error_card_exposed",
+    "refuse_spare",
+    ways=(Way.DEAL_ON,),
+    nets=None,
+)
+async def a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
+    await exposed(t)
+    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
+    assert await t.refuses("SpareRefused", seat=2, hand=0) == "refuse_spare"
+    await t.does("SpareRefused", seat=1, hand=0)
+    t.shows("Seat 2 - hard 18 - hit, stand, double or refuse the exposed card")
+    await t.does("SpareRefused", seat=2, hand=0)
+    await t.to_end()
+    assert t.facts(Burned)[-1] == Burned(card_of("9d"))  # the dealer has no use for it either
+    assert t.nets() == {1: -1000, 2: 0}
+    assert t.state.spare is None
+
+
+@irregular(
+    Odd.ERROR_CARD_EXPOSED,
+    "card_while_spare_waits",
+    ways=(Way.BURN, Way.VOID),
+    cards=(*DEAL, "9d", "4d"),
+)
+async def a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) -> None:
+    await t.to_step(Step.TURN)
+    await t.forces()
+    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+    await t.to_card(1)
+    await t.forces()
+    t.shows(
+        "Floor: rule on card drawn in error and seen, 4 of diamonds - burn, or void the round - "
+        "bring a second person"
+    )
+    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
+    if way is Way.BURN:
+        assert t.facts(Burned)[-1] == Burned(card_of("4d"))
+        t.shows("Use the card beside the shoe: seat 1, third card")
+
+
+# --- dealer draws on a standing total: burned -------------------------------------------------
+
+
+@irregular(Odd.DEALER_OVERDREW, "error_card", ways=(Way.BURN,))
+async def the_dealer_draws_on_a_standing_total(t: Told, way: Way) -> None:
+    await t.to(lambda s: s.step is Step.PAYING and s.after is Step.CLEARING)
+    dealer, due, words = t.state.dealer, t.state.due, t.words
+    await t.forces()
+    await t.ruled(Odd.DEALER_OVERDREW, way)
+    t.shows(words)
+    assert (t.state.dealer, t.state.due) == (dealer, due)
+    await t.to_step(Step.CLEARING)
+    await t.forces()
+    t.shows("Pick up the cards")
+    assert t.facts(Burned)[-2:] == [Burned(), Burned()]
