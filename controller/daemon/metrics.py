@@ -42,18 +42,18 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._name = name
         self._round: int | None = None
-        self._append = Histogram(
+        self.appended = Histogram(
             "holecard_append_seconds",
             "How long the record took until an entry was on the disk.",
             buckets=_APPENDS,
             registry=self.registry,
-        )
-        self._lag = Histogram(
+        ).observe
+        self.late = Histogram(
             "holecard_loop_lag_seconds",
             "How late the table's loop was.",
             buckets=_LAGS,
             registry=self.registry,
-        )
+        ).observe
         self._rounds = Counter(
             "holecard_rounds", "Rounds that began since the start.", registry=self.registry
         )
@@ -77,12 +77,6 @@ class Metrics:
         self._round = table.shown.state.round
         self.registry.register(_TableCollector(self._name, table))
         table.add_result_listener(self.count_result)
-
-    def appended(self, seconds: float) -> None:
-        self._append.observe(seconds)
-
-    def late(self, seconds: float) -> None:
-        self._lag.observe(seconds)
 
     def count_result(self, done: RequestResult) -> None:
         """Count a durable result."""

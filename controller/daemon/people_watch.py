@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
 from controller.audit.format.records import Moment
-from controller.people import AT_CLOSED, Denied, PeopleDesk
+from controller.people import AT_CLOSED, Denied, PeopleDesk, PeopleFile
 from controller.table.loop import InputRejected, QueueFull, TableStopped
 
 CHECK_INTERVAL: Final = 2.0
@@ -25,17 +22,15 @@ _PAUSE: Final = 0.05
 
 _log: Final = structlog.get_logger("daemon.people")
 
-Print: TypeAlias = tuple[int, ...] | None
-
 
 class PeopleWatch:
     """The watch of one table."""
 
-    def __init__(self, desk: PeopleDesk, file: Path, moment: Callable[[], Moment]) -> None:
+    def __init__(self, desk: PeopleDesk, file: PeopleFile, moment: Callable[[], Moment]) -> None:
         self._desk = desk
         self._file = file
         self._moment = moment
-        self._seen: Print | str = ""
+        self._seen: object = ""
         self._retry_at: float | None = None
         """Time of the next try to read an unreadable file."""
 
@@ -50,8 +45,8 @@ class PeopleWatch:
 
     async def check_file(self) -> None:
         """Sign out people who were disabled or lost their role, if the file has changed."""
-        print_, now = _print(self._file), asyncio.get_running_loop().time()
-        if print_ == self._seen and (self._retry_at is None or now < self._retry_at):
+        metadata, now = self._file.metadata(), asyncio.get_running_loop().time()
+        if metadata == self._seen and (self._retry_at is None or now < self._retry_at):
             return
         try:
             signed_out = await self._desk.refresh(self._moment())
@@ -60,9 +55,9 @@ class PeopleWatch:
             return
         if isinstance(signed_out, Denied):
             if signed_out.why == "unreadable":  # recorded; tried again when the file changes
-                self._seen, self._retry_at = print_, now + RETRY_AFTER
+                self._seen, self._retry_at = metadata, now + RETRY_AFTER
             return
-        self._seen, self._retry_at = print_, None
+        self._seen, self._retry_at = metadata, None
         if signed_out:
             _log.info("signed out", people=signed_out)
 
@@ -99,11 +94,3 @@ class PeopleWatch:
                         await asyncio.sleep(_PAUSE)  # a PIN is being checked at that screen
         except (TableStopped, QueueFull, InputRejected, TimeoutError) as problem:
             _log.warning("not signed out", why=str(problem))
-
-
-def _print(file: Path) -> Print:
-    """Metadata that changes with the file; None if it cannot be read."""
-    with suppress(OSError):
-        found = os.stat(file)
-        return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, found.st_uid)
-    return None

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import structlog
 from msgspec import Struct
@@ -54,6 +54,7 @@ from controller.table.loop import (
     RequestResult,
     TableEnvironment,
     parts_of,
+    required_section,
 )
 from controller.table.running import RunningTable, WitnessMonitor
 from drivers.keys import KeyProblem
@@ -91,7 +92,6 @@ def remove_stale(record: Path, ours: Path) -> None:
 
 
 _log: Final = structlog.get_logger("daemon")
-_T = TypeVar("_T")
 _Work: TypeAlias = Coroutine[Any, Any, None]
 
 
@@ -189,7 +189,7 @@ class _TableService:
         self._desk = PeopleDesk(
             given.people, table.record, table.boot, table.standing, shut=lambda: table.shut
         )
-        self._news = PeopleWatch(self._desk, given.people.file, moment)
+        self._news = PeopleWatch(self._desk, given.people, moment)
         self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
         self._serving = ServedTable(table, self._desk, moment)
         self._pulse = LoopMonitor(metrics.late)
@@ -290,10 +290,14 @@ class _TableService:
 def serve_parts(config: TableConfig) -> ServeParts:
     """Raises UsageProblem."""
     file, equipment = config.file, config.equipment
-    people = _required(equipment.people, f"{file}: people", '[people] with file = "..."')
-    control = _required(equipment.control, f"{file}: control", '[control] with socket = "..."')
-    keys = _required(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
-    record = _required(equipment.record, f"{file}: record", '[record] with directory = "..."')
+    people = required_section(equipment.people, f"{file}: people", '[people] with file = "..."')
+    control = required_section(
+        equipment.control, f"{file}: control", '[control] with socket = "..."'
+    )
+    keys = required_section(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    record = required_section(
+        equipment.record, f"{file}: record", '[record] with directory = "..."'
+    )
     found = PeopleFile(people, keys)
     try:
         found.read()
@@ -317,12 +321,6 @@ def _screens(
 def _pages_server(screens: ScreensApp, at: socket.socket, place: ListenAddress | None) -> Server:
     certificate, key = (None, None) if place is None else (place.certificate, place.key)
     return Server(screens.app, [at], most=MAX_PAGE_CONNECTIONS, certificate=certificate, key=key)
-
-
-def _required(part: _T | None, where: str, allowed: str) -> _T:
-    if part is None:
-        raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
-    return part
 
 
 def watched_environment(

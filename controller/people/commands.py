@@ -113,22 +113,22 @@ def _add(args: argparse.Namespace) -> int:
 
 def run_disable(args: argparse.Namespace) -> int:
     """Disable a badge. The person stays in the file, since the record names them."""
-
-    def refuse(person: Person) -> None:
-        if person.disabled:
-            raise UsageProblem("BADGE", f"{person.badge} is disabled already")
-
-    return _change(args, "disabled", refuse, lambda _: _set(disabled=True))
+    return _set_disabled(args, "disabled", "is disabled already", disabled=True)
 
 
 def run_enable(args: argparse.Namespace) -> int:
     """Enable a disabled badge, with its old PIN."""
+    return _set_disabled(args, "enabled", "is not disabled", disabled=False)
 
+
+def _set_disabled(
+    args: argparse.Namespace, what: ChangeKind, already: str, *, disabled: bool
+) -> int:
     def refuse(person: Person) -> None:
-        if not person.disabled:
-            raise UsageProblem("BADGE", f"{person.badge} is not disabled")
+        if person.disabled is disabled:
+            raise UsageProblem("BADGE", f"{person.badge} {already}")
 
-    return _change(args, "enabled", refuse, lambda _: _set(disabled=False))
+    return _change(args, what, refuse, lambda _: _set(disabled=disabled))
 
 
 def run_roles(args: argparse.Namespace) -> int:

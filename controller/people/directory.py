@@ -59,7 +59,7 @@ HISTORY: Final = ".history.jsonl"
 _LOCK: Final = ".lock"
 _OTHERS_WRITE: Final = 0o022
 
-FileFingerprint: TypeAlias = tuple[int, ...] | None
+FileMetadata: TypeAlias = tuple[int, ...] | None
 
 
 def people_place(given: Path | None) -> Path:
@@ -107,7 +107,7 @@ class PeopleFile:
 
     # --- reading --------------------------------------------------------------------------
 
-    def print_of(self) -> FileFingerprint:
+    def metadata(self) -> FileMetadata:
         """Metadata that changes with the file; None if it cannot be read."""
         with suppress(OSError):
             found = os.stat(self.file)

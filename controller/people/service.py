@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import CONTROLLER, Moment, RecordEntry
 from controller.people import sign_in as states
-from controller.people.directory import FileFingerprint, PeopleFile
+from controller.people.directory import FileMetadata, PeopleFile
 from controller.people.person import SECONDS, Act, HouseRole, People, Person
 from controller.people.pins import COST, CannotHash, Cost
 from controller.people.records import (
@@ -204,7 +204,7 @@ class PeopleDesk:
         """The problem that was recorded last."""
         self._people: People | None = None
         """The people as last read, with the metadata of that file below."""
-        self._seen: FileFingerprint = None
+        self._seen: FileMetadata = None
         self._closed = False
 
     # --- requests -------------------------------------------------------------------------
@@ -394,12 +394,12 @@ class PeopleDesk:
         async with self._lock:
             if not force and self._is_read():
                 return 0
-            found = self._file.print_of()
+            found = self._file.metadata()
             people = await self._in_thread(self._file.read)
             self._at(now)
             return await self._update(people, found)
 
-    async def _update(self, people: People, found: FileFingerprint) -> int:
+    async def _update(self, people: People, found: FileMetadata) -> int:
         """Apply the file as just read: sign out people who are not valid any more. Returns how
         many."""
         self._people = people
@@ -411,7 +411,7 @@ class PeopleDesk:
         return len(lapsed)
 
     def _is_read(self) -> bool:
-        return self._seen is not None and self._file.print_of() == self._seen
+        return self._seen is not None and self._file.metadata() == self._seen
 
     # --- badges and PINs ------------------------------------------------------------------
 
@@ -419,7 +419,7 @@ class PeopleDesk:
         self, badge: str, pin: str, screen: str, now: Moment, wanted: str
     ) -> PinCheck | Denied:
         """Check a PIN; the caller holds the lock. During a delay it is rejected unchecked."""
-        found = self._file.print_of()
+        found = self._file.metadata()
         people, lock = await self._in_thread(lambda: read_lock(self._file, badge))
         self._at(now)
         await self._update(people, found)

@@ -32,6 +32,7 @@ from controller.table.loop.parts import (
     TableParts,
     load_keys,
     parts_of,
+    required_section,
 )
 
 __all__ = [
@@ -60,4 +61,5 @@ __all__ = [
     "load_keys",
     "parts_of",
     "read_act",
+    "required_section",
 ]

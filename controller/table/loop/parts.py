@@ -118,9 +118,13 @@ REAL_ENVIRONMENT: Final = TableEnvironment()
 def parts_of(config: TableConfig) -> TableParts:
     """Build the parts. Raises UsageProblem."""
     file, equipment = config.file, config.equipment
-    devices = _required(equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]")
-    record = _required(equipment.record, f"{file}: record", '[record] with directory = "..."')
-    place = _required(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
+    devices = required_section(
+        equipment.devices, f"{file}: devices", "[devices] and a [devices.shoe]"
+    )
+    record = required_section(
+        equipment.record, f"{file}: record", '[record] with directory = "..."'
+    )
+    place = required_section(equipment.keys, f"{file}: keys", '[keys] with directory = "..."')
     with _as_usage_problem():
         keys = load_keys(place)
         store = KeyStore(place)
@@ -159,7 +163,8 @@ def settings_of(devices: DevicePlaces) -> DeviceSettings:
     return DeviceSettings(batch.min_confidence, MappingProxyType(standing), batch.backs)
 
 
-def _required(part: _T | None, where: str, allowed: str) -> _T:
+def required_section(part: _T | None, where: str, allowed: str) -> _T:
+    """Returns a section of the table file. Raises UsageProblem if it is missing."""
     if part is None:
         raise UsageProblem(where, "is missing: the table cannot be served without it", allowed)
     return part

@@ -226,7 +226,7 @@ class RunningTable:
             await self.writer.close()
             raise
         await self._group.__aenter__()
-        self._tasks = self._begin(self._group, found)
+        self._begin(self._group, found)
         return self
 
     async def __aexit__(
@@ -239,9 +239,14 @@ class RunningTable:
         assert self._group is not None
         try:
             try:
-                await self._end(self._tasks)
+                await self._end()
             finally:
-                for task in self._tasks.every:
+                for task in (
+                    self._loop_task,
+                    self._output_task,
+                    *self._device_tasks,
+                    *self._others,
+                ):
                     task.cancel()
                 await self._group.__aexit__(None, None, None)
         finally:
@@ -266,22 +271,21 @@ class RunningTable:
         )
         self._store_retry.watch(self.devices.supervisors)
 
-    def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> Tasks:
+    def _begin(self, group: asyncio.TaskGroup, found: RestoredTable) -> None:
         def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
             return group.create_task(work, name=f"{self.parts.name}: {name}")
 
         devices = self.devices
-        loop = begin(self.table.run(), "its loop")
-        others = [
+        self._loop_task = begin(self.table.run(), "its loop")
+        self._others = [
             begin(self._first(found), "its first word"),
             begin(self._store_retry.run(), "retries of the record store"),
             begin(self._reread_cards(found), "cards face down"),
         ]
-        outlets = begin(devices.outputs.run(), "outlets")
+        self._output_task = begin(devices.outputs.run(), "outlets")
         if devices.shuffle_starter is not None:
-            others.append(begin(devices.shuffle_starter.run(), "shuffles"))
-        works = [begin(work, name) for name, work in devices.work()]
-        return Tasks(loop, outlets, tuple(works), tuple(others))
+            self._others.append(begin(devices.shuffle_starter.run(), "shuffles"))
+        self._device_tasks = [begin(work, name) for name, work in devices.work()]
 
     async def _first(self, found: RestoredTable) -> None:
         """Record the restart before all acts, if a round or shoe was open. Events that the devices
@@ -359,30 +363,17 @@ class RunningTable:
 
     # --- shutdown -------------------------------------------------------------------------
 
-    async def _end(self, tasks: Tasks) -> None:
+    async def _end(self) -> None:
         """Make the devices safe, record the waiting requests, and end all tasks."""
         self._ending = True
-        outlets = self.devices.outputs
-        outlets.make_safe()
-        safe = asyncio.create_task(outlets.settled(self.devices.reachable))
-        await asyncio.wait((safe, tasks.outlets), timeout=SAFE_WAIT, return_when=FIRST_COMPLETED)
-        await _ended(safe, *tasks.devices)
+        outputs, output_task = self.devices.outputs, self._output_task
+        outputs.make_safe()
+        safe = asyncio.create_task(outputs.settled(self.devices.reachable))
+        await asyncio.wait((safe, output_task), timeout=SAFE_WAIT, return_when=FIRST_COMPLETED)
+        await _ended(safe, *self._device_tasks)
         await self.table.close()
-        await asyncio.wait((tasks.loop,), timeout=END_WAIT)
-        await _ended(tasks.loop, tasks.outlets, *tasks.others)
-
-
-class Tasks(Struct, frozen=True):
-    """The tasks of a running table."""
-
-    loop: asyncio.Task[None]
-    outlets: asyncio.Task[None]
-    devices: tuple[asyncio.Task[None], ...]
-    others: tuple[asyncio.Task[None], ...]
-
-    @property
-    def every(self) -> tuple[asyncio.Task[None], ...]:
-        return (*self.devices, self.loop, self.outlets, *self.others)
+        await asyncio.wait((self._loop_task,), timeout=END_WAIT)
+        await _ended(self._loop_task, output_task, *self._others)
 
 
 async def _ended(*tasks: asyncio.Task[None]) -> None:

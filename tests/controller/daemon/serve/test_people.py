@@ -216,7 +216,7 @@ class Asked(PeopleDesk):
 
 
 def news(desk: Asked, file: Path) -> PeopleWatch:
-    return PeopleWatch(desk, file, lambda: Time().now)
+    return PeopleWatch(desk, PeopleFile(file, file.parent), lambda: Time().now)
 
 
 def looks(desk: Asked, file: Path, times: int) -> int:

@@ -1,5 +1,5 @@
-"""Cards and places that went wrong while a round is dealt, cards drawn in error, hole cards seen early
-or not checked: over the wire and in each house."""
+"""Cards and places that went wrong in the deal, cards drawn in error, hole cards seen early or not
+checked: over the wire and in each house."""
 
 from __future__ import annotations
 
