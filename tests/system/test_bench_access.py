@@ -3,7 +3,6 @@ there."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from hil.table.page.app import MAX_BYTES, SECRET_HEADER, Page, application, list
 from hil.table.page.controls import FAULTS, HANDS, NEXT_PULLS, ShoeFilling, ShortcutButton
 from hil.table.robots import SeatClaims
 from hil.table.setup import FEW, STAFF_AND_VISITORS, FittedDevice
+from tests.support.asynchronous import asynchronous
 
 PORT = 8099
 HERE = f"http://127.0.0.1:{PORT}"
@@ -88,22 +88,20 @@ async def door() -> AsyncIterator[Door]:
 # --- who comes in -------------------------------------------------------------------------------
 
 
-def test_its_headers_let_nothing_in_from_elsewhere() -> None:
-    async def main() -> None:
-        async with door() as one:
-            for path in ("/", "/static/page.css", "/static/page.js", "/static/icon.svg", "/none"):
-                answer = await one.http.get(path)
-                policy = answer.headers["Content-Security-Policy"]
-                assert "default-src 'none'" in policy
-                assert "unsafe" not in policy
-                assert answer.headers["X-Frame-Options"] == "DENY"
-            whole = (await one.http.get("/")).text
-            assert " style=" not in whole
-            assert " onclick=" not in whole
-            for person in STAFF_AND_VISITORS:
-                assert person.pin in whole
-
-    asyncio.run(main())
+@asynchronous
+async def test_its_headers_let_nothing_in_from_elsewhere() -> None:
+    async with door() as one:
+        for path in ("/", "/static/page.css", "/static/page.js", "/static/icon.svg", "/none"):
+            answer = await one.http.get(path)
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["X-Frame-Options"] == "DENY"
+        whole = (await one.http.get("/")).text
+        assert " style=" not in whole
+        assert " onclick=" not in whole
+        for person in STAFF_AND_VISITORS:
+            assert person.pin in whole
 
 
 @pytest.mark.parametrize(
@@ -119,33 +117,29 @@ def test_its_headers_let_nothing_in_from_elsewhere() -> None:
         ({"Content_Type": "text/plain"}, 415),
     ],
 )
-def test_posts_from_elsewhere_change_nothing(headers: dict[str, str], status: int) -> None:
-    async def main() -> None:
-        async with door() as one:
-            body = {"device": "SH-1", "hand": {"do": "service", "on": True}}
-            answer = await one.post("hand", body, **headers)
-            assert answer.status_code == status
-            assert one.bare.done == []
-            assert (await one.post("hand", body)).json() == {
-                "done": True,
-                "answer": {"changed": True},
-            }
-            assert len(one.bare.done) == 1
-
-    asyncio.run(main())
+@asynchronous
+async def test_posts_from_elsewhere_change_nothing(headers: dict[str, str], status: int) -> None:
+    async with door() as one:
+        body = {"device": "SH-1", "hand": {"do": "service", "on": True}}
+        answer = await one.post("hand", body, **headers)
+        assert answer.status_code == status
+        assert one.bare.done == []
+        assert (await one.post("hand", body)).json() == {
+            "done": True,
+            "answer": {"changed": True},
+        }
+        assert len(one.bare.done) == 1
 
 
-def test_nothing_is_done_by_looking() -> None:
-    async def main() -> None:
-        async with door() as one:
-            for path in POSTS:
-                assert (await one.http.get(f"/{path}")).status_code == 405
-            assert (await one.post("none", {})).status_code == 404
-            assert (await one.http.get("/static/app.py")).status_code == 404
-            assert one.bare.done == []
-            assert not one.desk.claims.touched
-
-    asyncio.run(main())
+@asynchronous
+async def test_nothing_is_done_by_looking() -> None:
+    async with door() as one:
+        for path in POSTS:
+            assert (await one.http.get(f"/{path}")).status_code == 405
+        assert (await one.post("none", {})).status_code == 404
+        assert (await one.http.get("/static/app.py")).status_code == 404
+        assert one.bare.done == []
+        assert not one.desk.claims.touched
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -177,33 +171,29 @@ def test_nothing_is_done_by_looking() -> None:
         ("deal", {}, 503, "no game"),
     ],
 )
-def test_what_cannot_be_is_said(what: str, body: object, status: int, words: str) -> None:
-    async def main() -> None:
-        async with door() as one:
-            answer = await one.post(what, body)
-            told: dict[str, Any] = answer.json()
-            assert (answer.status_code, told["done"]) == (status, False)
-            assert words in told["what"].lower() or words in told["what"]
-            assert one.bare.done == []
-            assert not one.desk.claims.seats
-
-    asyncio.run(main())
+@asynchronous
+async def test_what_cannot_be_is_said(what: str, body: object, status: int, words: str) -> None:
+    async with door() as one:
+        answer = await one.post(what, body)
+        told: dict[str, Any] = answer.json()
+        assert (answer.status_code, told["done"]) == (status, False)
+        assert words in told["what"].lower() or words in told["what"]
+        assert one.bare.done == []
+        assert not one.desk.claims.seats
 
 
-def test_a_hand_is_done_to_the_device_that_is_named() -> None:
-    async def main() -> None:
-        async with door() as one:
-            press = {"do": "press", "seat": 5, "button": "call"}
-            assert (await one.post("hand", {"device": "ST-B", "hand": press})).status_code == 200
-            assert one.bare.noting["ST-B"].done == one.bare.done
-            assert one.desk.claims.touched
-            assert (await one.post("next-card", {"how": "double"})).status_code == 200
-            assert one.desk.claims.take_next_pull(Draw()) == Draw(double=True)
-            assert one.desk.claims.take_next_pull(Draw()) == Draw()
-            assert (await one.post("game", {})).status_code == 200
-            assert one.desk.claims.next_game
-
-    asyncio.run(main())
+@asynchronous
+async def test_a_hand_is_done_to_the_device_that_is_named() -> None:
+    async with door() as one:
+        press = {"do": "press", "seat": 5, "button": "call"}
+        assert (await one.post("hand", {"device": "ST-B", "hand": press})).status_code == 200
+        assert one.bare.noting["ST-B"].done == one.bare.done
+        assert one.desk.claims.touched
+        assert (await one.post("next-card", {"how": "double"})).status_code == 200
+        assert one.desk.claims.take_next_pull(Draw()) == Draw(double=True)
+        assert one.desk.claims.take_next_pull(Draw()) == Draw()
+        assert (await one.post("game", {})).status_code == 200
+        assert one.desk.claims.next_game
 
 
 # --- every hand ---------------------------------------------------------------------------------
@@ -271,23 +261,21 @@ def test_every_way_of_a_card_is_offered() -> None:
 # --- served -------------------------------------------------------------------------------------
 
 
-def test_it_is_served_on_this_machine_and_its_stream_ends_with_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        desk = Desk(Bare(), SeatClaims())
-        async with httpx.AsyncClient(trust_env=False) as http:
-            async with bench_page(desk, 0) as where:
-                assert where.startswith("http://127.0.0.1:")
-                assert (await http.get(where)).status_code == 200
-                async with http.stream("GET", f"{where}stream") as answer:
-                    lines = answer.aiter_lines()
-                    assert await anext(lines) == "event: bench"
-                    assert "The next game is being set up" in await anext(lines)
-                    assert desk.viewers == 1
-            assert desk.viewers == 0
-            with pytest.raises(httpx.ConnectError):
-                await http.get(where)
-
-    asyncio.run(main())
+@asynchronous
+async def test_it_is_served_on_this_machine_and_its_stream_ends_with_it(tmp_path: Path) -> None:
+    desk = Desk(Bare(), SeatClaims())
+    async with httpx.AsyncClient(trust_env=False) as http:
+        async with bench_page(desk, 0) as where:
+            assert where.startswith("http://127.0.0.1:")
+            assert (await http.get(where)).status_code == 200
+            async with http.stream("GET", f"{where}stream") as answer:
+                lines = answer.aiter_lines()
+                assert await anext(lines) == "event: bench"
+                assert "The next game is being set up" in await anext(lines)
+                assert desk.viewers == 1
+        assert desk.viewers == 0
+        with pytest.raises(httpx.ConnectError):
+            await http.get(where)
 
 
 def test_a_port_that_is_taken_is_said() -> None:

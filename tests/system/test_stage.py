@@ -23,6 +23,7 @@ from hil.table.robots import Api
 from hil.table.setup import FEW, DidNotServe, TableContent, example, scripted, staged
 from hil.table.setup.house import SEVEN, SHOE, House
 from hil.table.setup.stage import table_text, toml
+from tests.support.asynchronous import asynchronous
 from tests.support.table.simulated.scripted import scripts
 
 # --- table files ------------------------------------------------------------------------------
@@ -132,42 +133,37 @@ def test_a_file_where_the_house_should_be_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_the_daemon_is_begun_killed_begun_again_and_stopped(tmp_path: Path) -> None:
+@asynchronous
+async def test_the_daemon_is_begun_killed_begun_again_and_stopped(tmp_path: Path) -> None:
     """From a folder whose name is too long for a socket, too."""
     folder = tmp_path / ("a-long-name-" * 8)
+    async with staged(folder, FEW) as stage:
+        stage.write(example("blackjack-1"))
+        await stage.daemon.start()
+        assert stage.daemon.notifications[0] == "READY=1"
+        first = stage.daemon.pid
+        async with Api(stage.control) as api:
+            assert (await api.health()).table == "demo-1"
+        await stage.daemon.kill()
+        assert not stage.daemon.running
+        await stage.daemon.start()
+        assert stage.daemon.pid != first
+        assert await stage.daemon.stop() == 0
+        assert "STOPPING=1" in stage.daemon.notifications
+        assert stage.daemon.starts == 2
+        control = stage.control
+    assert not control.exists()
 
-    async def main() -> None:
-        async with staged(folder, FEW) as stage:
-            stage.write(example("blackjack-1"))
+
+@asynchronous
+async def test_a_daemon_that_cannot_serve_is_told_in_its_own_words(tmp_path: Path) -> None:
+    async with staged(tmp_path / "house", FEW) as stage:
+        stage.write(example("blackjack-1"))
+        os.remove(stage.house.keys / "hole.key")
+        with pytest.raises(DidNotServe, match="it ended before it was ready") as ended:
             await stage.daemon.start()
-            assert stage.daemon.notifications[0] == "READY=1"
-            first = stage.daemon.pid
-            async with Api(stage.control) as api:
-                assert (await api.health()).table == "demo-1"
-            await stage.daemon.kill()
-            assert not stage.daemon.running
-            await stage.daemon.start()
-            assert stage.daemon.pid != first
-            assert await stage.daemon.stop() == 0
-            assert "STOPPING=1" in stage.daemon.notifications
-            assert stage.daemon.starts == 2
-            control = stage.control
-        assert not control.exists()
-
-    asyncio.run(main())
-
-
-def test_a_daemon_that_cannot_serve_is_told_in_its_own_words(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with staged(tmp_path / "house", FEW) as stage:
-            stage.write(example("blackjack-1"))
-            os.remove(stage.house.keys / "hole.key")
-            with pytest.raises(DidNotServe, match="it ended before it was ready") as ended:
-                await stage.daemon.start()
-            assert "hole.key: is missing" in str(ended.value)
-            assert not stage.daemon.running
-
-    asyncio.run(main())
+        assert "hole.key: is missing" in str(ended.value)
+        assert not stage.daemon.running
 
 
 def test_what_runs_when_it_all_ends_is_killed(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from hil.conform.tester import bench, wire
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.operators import Operator, TerminalOperator
 from hil.conform.tester.wire import NoisyCable, PortWire, WireLost
+from tests.support.asynchronous import asynchronous
 from tests.support.hil.commands import conform
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
@@ -68,26 +69,24 @@ def test_a_port_that_closes_before_the_first_item_is_a_usage_error(
 # --- floods ---------------------------------------------------------------------------------------
 
 
-def test_the_receive_buffer_of_a_port_is_limited() -> None:
-    async def run() -> None:
-        listener, device = pty.openpty()
-        tty.setraw(device)
-        port = PortWire(parse(os.ttyname(device)))
-        await port.open()
-        for _ in range(1000):
-            port.received(bytes(64 * 1024))
-        received = 0
-        while received + 64 * 1024 <= wire.MAX_WAITING:
-            piece = await port.receive(port.now())
-            assert piece is not None
-            received += len(piece.data)
-        with pytest.raises(WireLost, match="more bytes than"):
-            await port.receive(port.now())
-        await port.close()
-        os.close(device)
-        os.close(listener)
-
-    asyncio.run(run())
+@asynchronous
+async def test_the_receive_buffer_of_a_port_is_limited() -> None:
+    listener, device = pty.openpty()
+    tty.setraw(device)
+    port = PortWire(parse(os.ttyname(device)))
+    await port.open()
+    for _ in range(1000):
+        port.received(bytes(64 * 1024))
+    received = 0
+    while received + 64 * 1024 <= wire.MAX_WAITING:
+        piece = await port.receive(port.now())
+        assert piece is not None
+        received += len(piece.data)
+    with pytest.raises(WireLost, match="more bytes than"):
+        await port.receive(port.now())
+    await port.close()
+    os.close(device)
+    os.close(listener)
 
 
 class _Flood:

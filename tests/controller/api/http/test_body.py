@@ -25,6 +25,7 @@ from controller.api.http import body as bodies
 from controller.api.http.body import MAX_BYTES, MAX_DEPTH
 from controller.daemon import Server
 from tests.support.api.at_api import AtApi, api_test, asked
+from tests.support.asynchronous import asynchronous
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | texts
@@ -248,7 +249,8 @@ def test_who_never_sends_it_is_answered_soon(monkeypatch: pytest.MonkeyPatch) ->
     assert answered(HEAD + b"Content-Length: %d\r\n\r\n" % MIB, b"x").startswith(b"HTTP/1.1 413 ")
 
 
-def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "MAX_DROPPED_BYTES", MIB)
     monkeypatch.setattr(bodies, "LINGER", PATIENCE)
 
@@ -260,11 +262,8 @@ def test_who_never_ends_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
             return False
         return True
 
-    async def main() -> None:
-        async with served() as place:
-            assert await asyncio.to_thread(endless, place)
-
-    asyncio.run(main())
+    async with served() as place:
+        assert await asyncio.to_thread(endless, place)
 
 
 def test_one_that_is_there_whole_at_once_is_told_too() -> None:

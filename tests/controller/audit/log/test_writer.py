@@ -22,6 +22,7 @@ from controller.audit.log import Log, LogWriter, Together, writer
 from controller.audit.log.log import EncodedEntry, EntryTooLarge
 from controller.audit.read.reader import read_segment
 from drivers.devices import SealedCard
+from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.table import (
     ANN,
     FakeClock,
@@ -253,22 +254,20 @@ def test_an_append_timeout_fails_all_later_appends(
     begun(place).close()
 
 
-def test_no_timer_is_left_after_an_append(book: LogWriter, gate: Gate) -> None:
+@asynchronous
+async def test_no_timer_is_left_after_an_append(book: LogWriter, gate: Gate) -> None:
     def running() -> int:
         scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
         return sum(not timer.cancelled() for timer in scheduled)
 
-    async def story() -> None:
-        for _ in range(3):
-            gate.open_again.clear()
-            waiting = [asyncio.create_task(book.append(note(f"{at}"))) for at in range(20)]
-            await asyncio.sleep(0)
-            assert running() == 20
-            gate.open_again.set()
-            await asyncio.gather(*waiting)
-            assert running() == 0
-
-    asyncio.run(story())
+    for _ in range(3):
+        gate.open_again.clear()
+        waiting = [asyncio.create_task(book.append(note(f"{at}"))) for at in range(20)]
+        await asyncio.sleep(0)
+        assert running() == 20
+        gate.open_again.set()
+        await asyncio.gather(*waiting)
+        assert running() == 0
 
 
 def test_a_batch_that_completes_after_a_timeout_fails(

@@ -15,6 +15,7 @@ from controller.procedure.model.state import WAITING
 from controller.rules.irregularities import FIXED, Irregularity
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import console_of
+from tests.support.asynchronous import asynchronous
 from tests.support.screens.browser.designed import (
     THEMES,
     WINDOWS,
@@ -70,37 +71,34 @@ _CUT_HINTS: Final = """() => {
 
 
 @pytest.mark.timeout(120)
-def test_what_matters_is_in_sight() -> None:
+@asynchronous
+async def test_what_matters_is_in_sight() -> None:
     """Every figure of the report, each hint of the filters, and what plays a round."""
-
-    async def looked() -> None:
-        async with chromium() as browser:
-            async with reviewed(browser) as page:
-                await _at(page, "/report")
-                assert await page.evaluate(_HIDES) == []
-                assert await cut_names(page) == []
-                await _at(page, "/rounds")
-                assert await page.evaluate(_CUT_HINTS) == []
-                (box,) = await page.locator("[name=problems]").all()
-                place = await box.bounding_box()
-                find = await page.locator(".ends button").bounding_box()
+    async with chromium() as browser:
+        async with reviewed(browser) as page:
+            await _at(page, "/report")
+            assert await page.evaluate(_HIDES) == []
+            assert await cut_names(page) == []
+            await _at(page, "/rounds")
+            assert await page.evaluate(_CUT_HINTS) == []
+            (box,) = await page.locator("[name=problems]").all()
+            place = await box.bounding_box()
+            find = await page.locator(".ends button").bounding_box()
+            assert place is not None
+            assert find is not None
+            assert find["x"] - place["x"] < 300
+            await _pressed(page, "/verify", TEXTS("verify.start"))
+            await page.locator("#run .verdict").wait_for()  # by itself
+        async with reviewed(browser, "small") as page:
+            await _at(page, "/rounds/3/replay")
+            for part in ("#play", "#position", "#later_problem"):
+                place = await page.locator(part).bounding_box()
                 assert place is not None
-                assert find is not None
-                assert find["x"] - place["x"] < 300
-                await _pressed(page, "/verify", TEXTS("verify.start"))
-                await page.locator("#run .verdict").wait_for()  # by itself
-            async with reviewed(browser, "small") as page:
-                await _at(page, "/rounds/3/replay")
-                for part in ("#play", "#position", "#later_problem"):
-                    place = await page.locator(part).bounding_box()
-                    assert place is not None
-                    assert place["y"] + place["height"] <= 480, part
-                await page.locator("#later_problem").click()
-                assert await page.locator("#now .mark.alarm").count() == 1
-                assert await page.locator("#former_problem.off").count() == 1
-                assert (await page.locator("[aria-current=step].problem").count()) == 1
-
-    asyncio.run(looked())
+                assert place["y"] + place["height"] <= 480, part
+            await page.locator("#later_problem").click()
+            assert await page.locator("#now .mark.alarm").count() == 1
+            assert await page.locator("#former_problem.off").count() == 1
+            assert (await page.locator("[aria-current=step].problem").count()) == 1
 
 
 @pytest.mark.timeout(240)
@@ -176,28 +174,23 @@ _UNSEEN: Final = """wanted => wanted.filter((one) => {
 })"""
 
 
-def test_the_felt_is_in_sight_on_the_smallest_screen() -> None:
+@asynchronous
+async def test_the_felt_is_in_sight_on_the_smallest_screen() -> None:
     """Beside what answers: it is compared, dealt to and paid on."""
-
-    async def looked() -> None:
-        async with chromium() as browser, drawn(browser, "small", THEMES[0]) as show:
-            for name, wanted in _OF_THE_FELT:
-                page = await show(named(name))
-                assert await page.evaluate(_ON_PICTURE, wanted) >= _LEAST_FELT, name
-
-    asyncio.run(looked())
+    async with chromium() as browser, drawn(browser, "small", THEMES[0]) as show:
+        for name, wanted in _OF_THE_FELT:
+            page = await show(named(name))
+            assert await page.evaluate(_ON_PICTURE, wanted) >= _LEAST_FELT, name
 
 
-def test_who_deals_and_how_the_shoe_stands_is_told_at_every_size() -> None:
-    async def looked() -> None:
-        async with chromium() as browser:
-            for size in SIZES:
-                async with drawn(browser, size, THEMES[0]) as show:
-                    page = await show(named("decide"))
-                    assert await page.evaluate(_UNSEEN, list(_ALWAYS)) == [], size
-                    assert "2 dealt" in await page.inner_text("#status-shoe")
-
-    asyncio.run(looked())
+@asynchronous
+async def test_who_deals_and_how_the_shoe_stands_is_told_at_every_size() -> None:
+    async with chromium() as browser:
+        for size in SIZES:
+            async with drawn(browser, size, THEMES[0]) as show:
+                page = await show(named("decide"))
+                assert await page.evaluate(_UNSEEN, list(_ALWAYS)) == [], size
+                assert "2 dealt" in await page.inner_text("#status-shoe")
 
 
 def test_a_long_list_of_troubles_is_reached_by_keyboard() -> None:

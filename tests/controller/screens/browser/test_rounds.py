@@ -16,6 +16,7 @@ from controller.rules.irregularities import Irregularity
 from firmware_protocol.device import ButtonName, Press
 from hil.table.robots.surroundings import lit
 from hil.table.setup import DEALER, GUEST, SECOND, RobotBadge
+from tests.support.asynchronous import asynchronous
 from tests.support.screens.browser.page import Touch, page_at
 from tests.support.screens.browser.stories import STORIES, play, recorded
 from tests.support.screens.browser.table import (
@@ -76,31 +77,29 @@ async def _wagers_of(table: AtTable, seat: int) -> str:
 
 
 @pytest.mark.timeout(200)
-def test_a_double_press_pays_once(tmp_path: Path) -> None:
-    async def pressed() -> None:
-        async with at_table(tmp_path, "classic") as table:
-            await table.open()
-            hand = table.dealer.hand
-            await hand.press(await _wagers_of(table, 2))
-            for odd in ("12,50", "1,2500", "1 25", ".5", "-5", "1e3", ""):
-                await hand.fill("field-amount", odd)
-                await hand.press("ask-send")
-                await table.page.locator("#ask-wrong:not(:empty)").wait_for()
-                assert table.stands.seats == ()
-                await table.page.evaluate("document.getElementById('ask-wrong').textContent = ''")
-            await hand.press("ask-cancel")
-            await table.robot.play(lambda shown: shown.state.step is Step.PAYING)
-            first, owed = table.stands.round, len(table.stands.due)
-            assert owed > 1
-            await table.dealer.caught_up()
-            await table.page.locator("#answers button[data-key=p]").dblclick(delay=BETWEEN // 2)
-            # What comes next is done as ever: both payments are asked for, and each is made once.
-            await table.robot.play(lambda shown: shown.state.step is Step.WAGERING)
-            assert table.stands.round == first
-            assert decided(table.stage.house.record, "Paid") == owed
-            assert (table.robot.refused, table.wrong) == ([], [])
-
-    asyncio.run(pressed())
+@asynchronous
+async def test_a_double_press_pays_once(tmp_path: Path) -> None:
+    async with at_table(tmp_path, "classic") as table:
+        await table.open()
+        hand = table.dealer.hand
+        await hand.press(await _wagers_of(table, 2))
+        for odd in ("12,50", "1,2500", "1 25", ".5", "-5", "1e3", ""):
+            await hand.fill("field-amount", odd)
+            await hand.press("ask-send")
+            await table.page.locator("#ask-wrong:not(:empty)").wait_for()
+            assert table.stands.seats == ()
+            await table.page.evaluate("document.getElementById('ask-wrong').textContent = ''")
+        await hand.press("ask-cancel")
+        await table.robot.play(lambda shown: shown.state.step is Step.PAYING)
+        first, owed = table.stands.round, len(table.stands.due)
+        assert owed > 1
+        await table.dealer.caught_up()
+        await table.page.locator("#answers button[data-key=p]").dblclick(delay=BETWEEN // 2)
+        # What comes next is done as ever: both payments are asked for, and each is made once.
+        await table.robot.play(lambda shown: shown.state.step is Step.WAGERING)
+        assert table.stands.round == first
+        assert decided(table.stage.house.record, "Paid") == owed
+        assert (table.robot.refused, table.wrong) == ([], [])
 
 
 OFFERS: Final = "#console button.act[data-act]"

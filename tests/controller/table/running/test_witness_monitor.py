@@ -23,6 +23,7 @@ from controller.table.loop import RequestResult, TableStopped
 from controller.table.memory import WitnessStatus
 from controller.table.running import WitnessMonitor
 from controller.table.running.witness_monitor import WitnessCheck
+from tests.support.asynchronous import asynchronous
 from tests.support.audit.record.table import FakeClock, begun, everything, note
 from tests.support.audit.tools.outside import WITNESS, play
 from tests.support.audit.witnessing import seen_by
@@ -227,7 +228,8 @@ def test_a_record_that_cannot_be_read_holds_nothing_up(house: House) -> None:
     assert house.look() == ["unwitnessed"]
 
 
-def test_a_disk_that_stands_still_is_asked_once(
+@asynchronous
+async def test_a_disk_that_stands_still_is_asked_once(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.table.running.witness_monitor.CHECK_TIMEOUT", 0.01)
@@ -239,17 +241,14 @@ def test_a_disk_that_stands_still_is_asked_once(
             await answers.wait()
             return work()
 
-    async def main() -> None:
-        still = Still(house, house.log.record, house.clock, timedelta(hours=HOURS))
-        for _ in range(3):
-            await still.check()
-        assert (len(asked), house.shown) == (1, [])
-        answers.set()
-        await still.check()
-        assert len(house.shown) == 1
-
     answers = asyncio.Event()
-    asyncio.run(main())
+    still = Still(house, house.log.record, house.clock, timedelta(hours=HOURS))
+    for _ in range(3):
+        await still.check()
+    assert (len(asked), house.shown) == (1, [])
+    answers.set()
+    await still.check()
+    assert len(house.shown) == 1
 
 
 def test_long_records_are_read_only_where_something_has_changed(

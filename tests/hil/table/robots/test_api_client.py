@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hil.table.robots import Api, ApiProblem, Unreachable
 from hil.table.robots.api_client import MAX_EVENT_BYTES, PROBLEMS, bearer, problem_of, server_sent
+from tests.support.asynchronous import asynchronous
 
 
 def events_of(*chunks: bytes, max_bytes: int = MAX_EVENT_BYTES) -> list[tuple[bytes, bytes]]:
@@ -64,27 +65,23 @@ def test_an_error_that_is_none_of_the_api(body: bytes) -> None:
     assert "no answer of the control API" in str(problem)
 
 
-def test_nobody_answers(tmp_path: Path) -> None:
-    async def main() -> None:
-        for where in (tmp_path / "nowhere.sock", "http://127.0.0.1:1"):
-            async with Api(where, wait=5) as api:
-                with pytest.raises(Unreachable) as caught:
-                    await api.health()
-                assert str(where) in str(caught.value)
-
-    asyncio.run(main())
+@asynchronous
+async def test_nobody_answers(tmp_path: Path) -> None:
+    for where in (tmp_path / "nowhere.sock", "http://127.0.0.1:1"):
+        async with Api(where, wait=5) as api:
+            with pytest.raises(Unreachable) as caught:
+                await api.health()
+            assert str(where) in str(caught.value)
 
 
-def test_an_answer_that_does_not_come() -> None:
+@asynchronous
+async def test_an_answer_that_does_not_come() -> None:
     def late(request: httpx.Request) -> httpx.Response:
         raise httpx.ReadTimeout("", request=request)
 
-    async def main() -> None:
-        async with Api("http://localhost", transport=httpx.MockTransport(late)) as api:
-            with pytest.raises(Unreachable, match="ReadTimeout"):
-                await api.health()
-
-    asyncio.run(main())
+    async with Api("http://localhost", transport=httpx.MockTransport(late)) as api:
+        with pytest.raises(Unreachable, match="ReadTimeout"):
+            await api.health()
 
 
 def test_no_token_is_no_header() -> None:
