@@ -173,12 +173,12 @@ class SimulatedDevice:
         elif self._firmware is not None:
             answer = self._run(lambda device, at: device.request(request, at), now) or {}
         line = _noise_of(self._line)
-        struck = {"to_device": self._to_device.counts, "to_host": self._to_host.counts}
+        noise = {"to_device": self._to_device.counts, "to_host": self._to_host.counts}
         return answer | {
             "powered": self.powered,
             "frozen": self.frozen,
             "plugged": self.plugged,
-            "line": line | {name: _values(counts) for name, counts in struck.items()},
+            "line": line | {name: _values(counts) for name, counts in noise.items()},
             "lost": _values(self.lost),
             **self.facts,
         }

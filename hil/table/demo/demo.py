@@ -347,8 +347,8 @@ def show(args: argparse.Namespace) -> int:
             interrupted = _run(demo)
         except FAULTS as problem:
             screen.stop()
-            said = str(problem) or "nothing came of it in time"
-            why = f"the table has failed: {type(problem).__name__}: {said}"
+            text = str(problem) or "nothing came of it in time"
+            why = f"the table has failed: {type(problem).__name__}: {text}"
             print(f"holecard: demo: {why}", file=sys.stderr)
             code = problem.code if isinstance(problem, DidNotServe) else 0
             return code if code in _START_CODES else EXIT_BROKEN

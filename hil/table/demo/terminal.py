@@ -45,7 +45,7 @@ from controller.rules.hands import Hand
 from hil.table.robots import state_of
 
 _SUIT_STYLES: Final = ("green", "bright_blue", "red", "bold white")
-"""Four colours for clubs, diamonds, hearts, spades; the letter says it too."""
+"""Four colours for clubs, diamonds, hearts, spades; the letter shows the suit too."""
 _FACE_DOWN: Final = "##"
 _IN_TURN: Final = frozenset(
     {Step.TURN, Step.HAND_CARD, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.NATURALS}
@@ -255,14 +255,14 @@ def _hand(
 
 
 def _standing(hand: Hand) -> list[str]:
-    said = []
+    notes = []
     if hand.natural:
-        said.append("blackjack")
+        notes.append("blackjack")
     elif hand.done:
-        said.append("stands")
+        notes.append("stands")
     if hand.doubles:
-        said.append("doubled" if hand.doubles == 1 else f"doubled {hand.doubles} times")
-    return said
+        notes.append("doubled" if hand.doubles == 1 else f"doubled {hand.doubles} times")
+    return notes
 
 
 def _bets(seat: Seat, felt: FeltPicture) -> Text:
@@ -364,9 +364,9 @@ class Spectator:
 
     def see(self, view: View) -> None:
         """Show a view, after the decisions that were recorded up to it."""
-        for told in self._record.more():
-            if told.record.kind == "decision":
-                self._did(decode_decision(told.record.data))
+        for entry in self._record.more():
+            if entry.record.kind == "decision":
+                self._did(decode_decision(entry.record.data))
         self._view = view
         self._prompt()
 

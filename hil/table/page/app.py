@@ -138,8 +138,8 @@ class Page:
             answer = await _run(self._desk, what, await self._read(request))
         except BenchRefusal as no:
             return _refused(no)
-        said = {name: value for name, value in (answer or {}).items() if name in _RETURNED_FIELDS}
-        return _json({"done": True, "answer": said})
+        fields = {name: value for name, value in (answer or {}).items() if name in _RETURNED_FIELDS}
+        return _json({"done": True, "answer": fields})
 
     async def _read(self, request: Request) -> Posted:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")

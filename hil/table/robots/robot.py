@@ -253,7 +253,7 @@ class Robot:
         while self.pending_wagers:
             seat, bet, amount = self.pending_wagers.pop(0)
             if bet == STANDING:
-                if await self.bets(seat):
+                if await self.press_bet(seat):
                     return
                 continue
             if amount == chips(self.screen.shown.state, seat, bet):
@@ -266,7 +266,7 @@ class Robot:
         else:
             await self.draw(prompt)
 
-    async def bets(self, seat: int) -> bool:
+    async def press_bet(self, seat: int) -> bool:
         """Place the seat's standing wager with its button if that is lit, else queue it for the
         dealer. Returns whether a button was pressed."""
         felt = self.screen.shown.state
@@ -286,17 +286,17 @@ class Robot:
         return True
 
     async def decide(self, prompt: Prompt) -> None:
-        while not await self.decided(prompt, self.players.choose(prompt)):
+        while not await self.send_choice(prompt, self.players.choose(prompt)):
             pass  # refused: the players make another choice
 
-    async def decided(self, prompt: Prompt, said: PlayerChoice) -> bool:
+    async def send_choice(self, prompt: Prompt, chosen: PlayerChoice) -> bool:
         """Send a choice by the lit button, else through the dealer. Returns if it was accepted."""
-        button = button_of(prompt, said) if self.ways.buttons else None
+        button = button_of(prompt, chosen) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
             station.request(Press(seat=prompt.seat, button=button))
             return True
-        choice, amount, seat, hand = said
+        choice, amount, seat, hand = chosen
         fields: dict[str, Any] = {"seat": seat or prompt.seat}
         if choice in HANDS:
             fields["hand"] = hand if seat else prompt.hand
@@ -340,7 +340,7 @@ ACTS: Final = {
 }
 
 
-def says(name: str, who: Who = "dealer", **fields: Any) -> Does:
+def acting(name: str, who: Who = "dealer", **fields: Any) -> Does:
     async def does(robot: Robot, prompt: Prompt) -> None:
         await robot.act(name, who, **fields)
 
@@ -350,34 +350,34 @@ def says(name: str, who: Who = "dealer", **fields: Any) -> Does:
 Does: TypeAlias = Callable[[Robot, Prompt], Awaitable[None]]
 
 DOES: Final[dict[Tell, Does]] = {
-    Tell.OPEN_TABLE: says("TableOpened", "two", bank=100_000),
+    Tell.OPEN_TABLE: acting("TableOpened", "two", bank=100_000),
     Tell.SHUFFLE: Robot.shuffle,
     Tell.AWAIT_SHUFFLE: Robot.shuffled,
-    Tell.CHANGE_DECKS: says("DecksChanged", "two"),
+    Tell.CHANGE_DECKS: acting("DecksChanged", "two"),
     Tell.LOAD_SHOE: Robot.load,
     Tell.BURN: Robot.draw,
     Tell.TAKE_WAGERS: Robot.wager,
     Tell.DEAL: Robot.draw,
-    Tell.LAY_SPARE: says("LaySpare"),
+    Tell.LAY_SPARE: acting("LaySpare"),
     Tell.ASK_NATURAL: Robot.decide,
     Tell.ASK_INSURANCE: Robot.decide,
-    Tell.CONFIRM_INSURANCE: says("Confirmed"),
-    Tell.CLOSE_INSURANCE: says("InsuranceClosed"),
-    Tell.CHECK_HOLE: says("CheckHole"),
+    Tell.CONFIRM_INSURANCE: acting("Confirmed"),
+    Tell.CLOSE_INSURANCE: acting("InsuranceClosed"),
+    Tell.CHECK_HOLE: acting("CheckHole"),
     Tell.DECIDE: Robot.decide,
-    Tell.CONFIRM_DOUBLE: says("Confirmed"),
-    Tell.CONFIRM_SPLIT: says("Confirmed"),
-    Tell.REVEAL: says("RevealHole"),
-    Tell.PAY: says("Paid"),
-    Tell.COLLECT: says("Paid"),
-    Tell.GIVE_BACK: says("Paid"),
-    Tell.FLOOR_FIRST: says("PaymentApproved", "floor"),
-    Tell.CLEAR: says("Cleared"),
+    Tell.CONFIRM_DOUBLE: acting("Confirmed"),
+    Tell.CONFIRM_SPLIT: acting("Confirmed"),
+    Tell.REVEAL: acting("RevealHole"),
+    Tell.PAY: acting("Paid"),
+    Tell.COLLECT: acting("Paid"),
+    Tell.GIVE_BACK: acting("Paid"),
+    Tell.FLOOR_FIRST: acting("PaymentApproved", "floor"),
+    Tell.CLEAR: acting("Cleared"),
     Tell.RULE: Robot.rule,
     Tell.ENTER_CARD: Robot.enter,
-    Tell.CONFIRM_CARD: says("CardConfirmed", "floor"),
+    Tell.CONFIRM_CARD: acting("CardConfirmed", "floor"),
     Tell.AWAIT_DEVICE: Robot.device,
-    Tell.CONFIRM_FELT: says("FeltConfirmed"),
+    Tell.CONFIRM_FELT: acting("FeltConfirmed"),
     Tell.REFILL: Robot.refill,
 }
 

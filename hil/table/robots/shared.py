@@ -61,8 +61,8 @@ class SeatClaims:
         self.out.add(seat)
         self.person_acted()
 
-    def choose(self, seat: int, said: PlayerChoice) -> None:
-        self.choices[seat] = said
+    def choose(self, seat: int, chosen: PlayerChoice) -> None:
+        self.choices[seat] = chosen
         self.person_acted()
 
     def take_next_pull(self, usual: Draw) -> Draw:
@@ -70,7 +70,7 @@ class SeatClaims:
         wanted, self.next_pull = self.next_pull, None
         return usual if wanted is None else wanted
 
-    # --- news -----------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------
 
     def person_acted(self) -> None:
         """Record that a person has acted, and wake the robots."""
@@ -155,9 +155,9 @@ class SharedRobot(Robot):
         task = asyncio.create_task(work, name="robots")
         try:
             while not task.done() and self.deals:
-                news = asyncio.create_task(self.claims.wait_for_change(), name="change")
-                await asyncio.wait({task, news}, return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
+                changed = asyncio.create_task(self.claims.wait_for_change(), name="change")
+                await asyncio.wait({task, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
         finally:
             if not task.done():
                 task.cancel()
@@ -176,25 +176,25 @@ class SharedRobot(Robot):
         if not self.claims.touched and self.deals:
             raise problem
         if self.deals:
-            said = problem.args[0] if isinstance(problem, CannotDo) else str(problem)
-            self.claims.trouble = str(said) or "nothing came of it in time"
+            why = problem.args[0] if isinstance(problem, CannotDo) else str(problem)
+            self.claims.trouble = str(why) or "nothing came of it in time"
         await self.claims.wait_for_change(RETRY_INTERVAL)
 
     # --- people in the seats --------------------------------------------------------------
 
     async def _enter_choice(self, prompt: Prompt) -> None:
-        """Enter what the person at this seat has told the dealer, or wait for it or a button."""
-        said = self.claims.choices.pop(prompt.seat, None)
-        if said is None:
+        """Enter what the person at this seat has announced, or wait for it or a button."""
+        chosen = self.claims.choices.pop(prompt.seat, None)
+        if chosen is None:
             await self.claims.wait_for_change()
         else:
-            await self._run_while_dealing(self.enter_choice(prompt, said))
+            await self._run_while_dealing(self.enter_choice(prompt, chosen))
 
-    async def enter_choice(self, prompt: Prompt, said: PlayerChoice) -> None:
+    async def enter_choice(self, prompt: Prompt, chosen: PlayerChoice) -> None:
         """Enter a person's choice as the dealer; a refusal is reported to them."""
         before = len(self.refused)
         shown = self.screen.shown
-        if await self.decided(prompt, said):
+        if await self.send_choice(prompt, chosen):
             while self.screen.shown is shown:
                 await self.claims.wait_for_change(RETRY_INTERVAL)
         elif len(self.refused) > before:
@@ -231,13 +231,13 @@ class SharedRobot(Robot):
             await claims.wait_for_change()
 
     async def _answer(self, prompt: Prompt) -> None:
-        said = self.players.choose(prompt)
-        button = button_of(prompt, said) if self.ways.buttons else None
+        chosen = self.players.choose(prompt)
+        button = button_of(prompt, chosen) if self.ways.buttons else None
         station = self.place.station_of(prompt.seat)
         if station is not None and button is not None and await lit(station, prompt.seat, button):
             station.request(Press(seat=prompt.seat, button=button))
         else:
-            self.claims.signals[prompt.seat] = _words(said, self._money)
+            self.claims.signals[prompt.seat] = _choice_text(chosen, self._money)
             self.claims.wake()
 
     async def _place(self, felt: State) -> None:
@@ -270,7 +270,7 @@ class SharedRobot(Robot):
             self.face_down = len(inside["out"])
 
 
-def _words(said: PlayerChoice, money: MoneyFormat) -> str:
+def _choice_text(chosen: PlayerChoice, money: MoneyFormat) -> str:
     """Returns a choice as text."""
-    choice = said.choice.replace("_", " ")
-    return choice if said.amount is None else f"{choice} {money.amount(said.amount)}"
+    choice = chosen.choice.replace("_", " ")
+    return choice if chosen.amount is None else f"{choice} {money.amount(chosen.amount)}"

@@ -100,14 +100,14 @@ class PlayerChoice(NamedTuple):
     hand: int = 0
 
 
-def button_of(prompt: Prompt, said: PlayerChoice) -> ButtonName | None:
+def button_of(prompt: Prompt, chosen: PlayerChoice) -> ButtonName | None:
     """Returns the asked seat's button for a choice. None if the dealer has to enter it: it has an
     amount, or is not among the prompt's choices."""
-    if said.seat or said.amount is not None or said.choice not in prompt.choices:
+    if chosen.seat or chosen.amount is not None or chosen.choice not in prompt.choices:
         return None
-    if said.choice == "insure" and "even_money" in prompt.choices:
+    if chosen.choice == "insure" and "even_money" in prompt.choices:
         return None  # the button means even money
-    return BUTTONS.get(said.choice)
+    return BUTTONS.get(chosen.choice)
 
 
 def card_of(name: str) -> Card:

@@ -278,7 +278,7 @@ async def _do(robot: Robot, prompt: Prompt, event: Event) -> None:
         if kind is events.Insure and amount == prompt.amount:
             amount = None
         seat = 0 if asked else fields["seat"]
-        await robot.decided(prompt, PlayerChoice(_CHOICES[kind], amount, seat, max(hand, 0)))
+        await robot.send_choice(prompt, PlayerChoice(_CHOICES[kind], amount, seat, max(hand, 0)))
     elif kind in _ACTS:
         await robot.act(_ACTS[kind])
     elif isinstance(event, events.PaymentApproved):

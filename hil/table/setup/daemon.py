@@ -125,8 +125,8 @@ class Daemon:
         return None if found is None else found[1].rstrip(",")
 
     def _ready_line(self) -> str | None:
-        said = self._log.read_bytes()[self._log_start :].decode(errors="replace")
-        whole = (line for line in said.splitlines(keepends=True) if line.endswith("\n"))
+        text = self._log.read_bytes()[self._log_start :].decode(errors="replace")
+        whole = (line for line in text.splitlines(keepends=True) if line.endswith("\n"))
         return next((line.rstrip() for line in whole if line.startswith(_READY)), None)
 
     async def kill(self) -> None:
@@ -160,8 +160,8 @@ class Daemon:
         """Returns `what` with the lines for users since the last start, else the last lines of
         the log."""
         every = self._log.read_bytes()[self._log_start :].decode(errors="replace").splitlines()
-        said = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
-        return "\n".join((f"holecard serve {self.file}: {what}", *said))
+        lines = [line for line in every if line.startswith(_TO_PEOPLE)] or every[-_SHOWN:]
+        return "\n".join((f"holecard serve {self.file}: {what}", *lines))
 
 
 async def until(true: Callable[[], bool], within: float) -> None:

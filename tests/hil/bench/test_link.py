@@ -16,7 +16,7 @@ from hil.bench.link import PUBLIC, hosted
 from hil.simulator import DeviceSetup, running_device
 
 
-def test_a_new_device_is_adopted_and_nothing_is_said_on_stdout(
+def test_a_new_device_is_adopted_and_nothing_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def main() -> None:

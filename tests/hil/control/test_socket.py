@@ -83,15 +83,15 @@ SHOE = BY_CLASS[DeviceClass.SHOE]
 
 class _Doer:
     def __init__(self) -> None:
-        self.hands: list[ControlRequest] = []
+        self.requests: list[ControlRequest] = []
 
-    def __call__(self, hand: ControlRequest) -> Answer:
-        if isinstance(hand, Draw) and hand.count > 10:
+    def __call__(self, request: ControlRequest) -> Answer:
+        if isinstance(request, Draw) and request.count > 10:
             raise CannotDo("there are only 10 cards", "count up to 10")
-        if isinstance(hand, SetJam):
+        if isinstance(request, SetJam):
             raise CannotDo("nothing is stuck")
-        self.hands.append(hand)
-        return {"done": len(self.hands)}
+        self.requests.append(request)
+        return {"done": len(self.requests)}
 
 
 @contextmanager
@@ -142,12 +142,12 @@ def raw(path: Path, *lines: bytes) -> list[Any]:
             return answers
 
 
-def test_hands_are_done_in_turn_and_answered(path: Path, doer: _Doer) -> None:
+def test_requests_are_done_in_order_and_answered(path: Path, doer: _Doer) -> None:
     with ControlClient(path) as control:
         assert control.do(Describe()) == {"done": 1}
         assert control.do(Draw(count=2, read="low")) == {"done": 2}
         assert control.ask(b'{"do": "line", "drop": 1}') == {"done": 3}
-    assert doer.hands == [Describe(), Draw(count=2, read="low"), LineNoise(drop=1.0)]
+    assert doer.requests == [Describe(), Draw(count=2, read="low"), LineNoise(drop=1.0)]
 
 
 BAD = [
@@ -204,7 +204,7 @@ def test_an_invalid_request_is_rejected_without_side_effects(path: Path, doer: _
         assert answer["where"] == where, (line, answer)
         assert allowed in answer["allowed"], (line, answer)
         assert answer["error"], line
-    assert doer.hands == []
+    assert doer.requests == []
 
 
 @pytest.mark.usefixtures("doer")
@@ -257,7 +257,7 @@ def test_a_line_without_end_is_cut_off_and_the_others_go_on(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("doer")
-def test_half_a_line_is_no_hand(path: Path) -> None:
+def test_half_a_line_is_no_request(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         sock.sendall(b'{"do": "describe"}')
@@ -266,7 +266,7 @@ def test_half_a_line_is_no_hand(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("doer")
-def test_a_hand_in_pieces_is_one_and_two_in_one_are_two(path: Path) -> None:
+def test_requests_are_split_at_line_ends(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(5)
         sock.connect(str(path))
@@ -338,8 +338,8 @@ def test_a_dead_socket_is_replaced_and_a_long_path_works(tmp_path: Path) -> None
 
 def test_every_request_is_parsed_and_described() -> None:
     assert set(ALL) == {verb for verbs in BY_CLASS.values() for verb in verbs}
-    for verb, hand in ALL.items():
-        for word in request_fields(hand):
+    for verb, request in ALL.items():
+        for word in request_fields(request):
             assert word.allowed, (verb, word.name)
     chord = parse_request(b'{"do": "chord", "seat": 3, "buttons": ["hit", "stand"]}', ALL)
     assert chord == Chord(seat=3, buttons=("hit", "stand"))
@@ -447,12 +447,12 @@ def check(answer: dict[str, Any], told: tuple[ReplyField, ...]) -> None:
 def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Path) -> None:
     rig = Rig(tmp_path, profile)
     done = set()
-    for hand in (*EVERYWHERE, *OWN[profile], *LAST):
-        answer = rig.request(hand)
-        if type(hand) is RingMemory and hand.what == "fill":  # it ran into the cut before it
+    for request in (*EVERYWHERE, *OWN[profile], *LAST):
+        answer = rig.request(request)
+        if type(request) is RingMemory and request.what == "fill":  # it ran into the cut before it
             assert answer == {"power": "cut", "at": "in_commit"}
         else:
-            check(answer, ANSWERS[type(hand)])
+            check(answer, ANSWERS[type(request)])
         asyncio.run(rig.wire.sleep(rig.wire.now() + 1_000_000))
         looked = rig.request(Describe())
         check(looked, ANSWERS[Describe])
@@ -460,12 +460,12 @@ def test_each_verb_answers_as_the_page_describes(profile: Profile, tmp_path: Pat
         for seat in looked["mechanism"].get("seats", {}).values():
             check(seat, SEAT)
             check(seat["lamps"], LAMPS)
-        done.add(type(hand))
-    assert {type(hand) for hand in OWN[profile]} <= done
+        done.add(type(request))
+    assert {type(request) for request in OWN[profile]} <= done
 
 
 def test_every_verb_has_its_answer() -> None:
-    tried = {type(hand) for many in (EVERYWHERE, LAST, *OWN.values()) for hand in many}
+    tried = {type(request) for many in (EVERYWHERE, LAST, *OWN.values()) for request in many}
     assert set(ANSWERS) == set(ALL.values()) == tried | {Describe}
     told = [one for many in (*ANSWERS.values(), *MECHANISM.values(), SEAT, LAMPS) for one in many]
     assert {one.kind.removesuffix(OR_NULL) for one in told} == set(KINDS) == set(IS)

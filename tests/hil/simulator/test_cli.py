@@ -189,7 +189,7 @@ def test_of_two_that_make_a_device_in_one_folder_one_does(
     assert [path.name for path in place.iterdir()] == ["identity.toml"]
 
 
-def test_the_socket_of_a_killed_device_and_of_one_that_goes(
+def test_the_socket_of_a_killed_device_and_of_one_that_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = tmp_path / "shoe"

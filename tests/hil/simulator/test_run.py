@@ -263,7 +263,7 @@ def test_files_of_a_killed_device_do_no_harm(tmp_path: Path) -> None:
     assert left_in(place) == set()
 
 
-def test_it_ends_though_hosts_and_hands_hold_on_to_it(tmp_path: Path) -> None:
+def test_it_ends_while_hosts_and_control_clients_are_connected(tmp_path: Path) -> None:
     place, bus = tmp_path / "shoe", tmp_path / "bus"
     with device_process("shoe", place, usb=bus) as sim:
         device = usb.core.find(backend=backend(str(bus)))
@@ -328,7 +328,7 @@ def test_text_output_and_ctrl_c(tmp_path: Path) -> None:
 # --- the command line -----------------------------------------------------------------------------
 
 
-def test_hands_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requests_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "shoe"
     with device_process("shoe", place) as sim:
         control = str(place / "control")
