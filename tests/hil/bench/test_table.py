@@ -9,8 +9,9 @@ import sys
 import time
 
 import pytest
+from msgspec.structs import replace
 
-from hil.bench.measure import Pace
+from hil.bench.measure import Pace, Samples
 from hil.bench.table import (
     SEATS,
     TABLE,
@@ -44,6 +45,22 @@ def test_a_table_is_measured() -> None:
         both = value[f"raw_{part}"] + value[f"echo_{part}"]
         assert value[f"card_ratio_{part}"] == pytest.approx(value[f"card_{part}"] / both)
         assert value[f"card_{part}"] > value[f"echo_{part}"]
+
+
+def test_memory_has_a_limit_at_full_length() -> None:
+    times = ("card", "raw", "echo", "watched", "alone", "round_rate", "idle", "start", "start_long")
+    samples: Samples = {name: [0.002] for name in times}
+    samples |= {name: [200] for name in ("watchers", "fewer", "records")}
+    samples |= {"rounds": [1, 10, 1_000, 20_000], "VmRSS": [80, 81, 82, 92], "Pss": []}
+    section = replace(TABLE, measure=lambda pace: samples)
+    lines = {line.name: line for line in section.lines(Pace(full=True))}
+    assert set(lines) == NAMES | {"memory_3"}
+    assert lines["memory_3"].text == "daemon's memory after 20,000 rounds"
+    growth = lines["memory_growth"]
+    assert growth.text == "  growth from 1,000 to 20,000, a round"
+    assert growth.value == pytest.approx(10 * 1024 / 19_000)
+    assert growth.at_most == 0.5
+    assert growth.missed
 
 
 # --- cards ------------------------------------------------------------------------------------
