@@ -8,6 +8,7 @@ left: the requests that it prevents report it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -15,7 +16,6 @@ from msgspec.structs import replace
 
 from firmware_protocol.conformance import Profile
 from firmware_protocol.device import (
-    Answer,
     ControlRequest,
     CutPower,
     Describe,
@@ -218,18 +218,14 @@ ACTIONS: Final[dict[Profile, ClassActions]] = {
 # --- fields of describe, which a maker's own simulator may not have ---------------------------
 
 
-def field(answer: Answer, path: str, kind: type[_T]) -> _T:
+async def described(bench: ConformBench, path: str, kind: type[_T]) -> _T:
     """A field of the answer to `describe`. Raises ItemSkipped if it has no such field."""
-    found: Any = answer
+    found: Any = await bench.request(Describe())
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None
     if not isinstance(found, kind):
         raise ItemSkipped(f"a device whose 'describe' has {path}")
     return found
-
-
-async def described(bench: ConformBench, path: str, kind: type[_T]) -> _T:
-    return field(await bench.request(Describe()), path, kind)
 
 
 async def undo(bench: ConformBench) -> None:
@@ -239,13 +235,10 @@ async def undo(bench: ConformBench) -> None:
     await bench.try_request(ServiceSwitch(on=False))
     await bench.try_request(replace(ACTIONS[bench.profile].defect, on=False))
     # Only a power cut cancels an armed one. It is denied if the power is off already.
-    try:
-        await bench.request(CutPower())
+    with suppress(ItemSkipped):
+        with suppress(RequestDenied):
+            await bench.request(CutPower())
         await bench.wait_for_restart()
-    except RequestDenied:
-        await bench.wait_for_restart()
-    except ItemSkipped:
-        pass
     for request in ACTIONS[bench.profile].restore:
         await bench.try_request(request)
 
@@ -253,13 +246,11 @@ async def undo(bench: ConformBench) -> None:
 async def drain(bench: ConformBench) -> None:
     """Acknowledge all records, and wait until the device is ready for requests."""
     deadline = bench.wire.now() + DRAIN_MS * 1000
-    try:
+    with suppress(ItemFinding, ItemSkipped):  # the items report it
         session = await bench.session()
         await _until_idle(bench, session, deadline)
         if bench.operator.exact:
             await _until_free(bench, session, deadline)
-    except (ItemFinding, ItemSkipped):
-        return  # the items report it
 
 
 async def recover(bench: ConformBench) -> None:
