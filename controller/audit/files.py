@@ -174,9 +174,19 @@ WAIT: Final = 10.0
 _EVERY: Final = 0.02
 
 
-def lock_with_timeout(fd: int, place: Path) -> None:
-    """Lock `fd` exclusively, retrying for up to WAIT seconds. Closing `fd` releases the lock.
-    Raises InUse on timeout and OSError; nothing has been changed then."""
+@contextmanager
+def locked(place: Path, flags: int, mode: int = MODE) -> Iterator[int]:
+    """Open and lock a file or directory exclusively, retrying for up to WAIT seconds. Raises InUse
+    on timeout and OSError; nothing has been changed then."""
+    fd = os.open(place, flags | os.O_CLOEXEC, mode)
+    try:
+        _lock_with_timeout(fd, place)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _lock_with_timeout(fd: int, place: Path) -> None:
     deadline = time.monotonic() + WAIT
     while True:
         try:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from controller.audit.files import Disk, lock_with_timeout, reporting_write_errors
+from controller.audit.files import Disk, locked, reporting_write_errors
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
@@ -91,10 +91,7 @@ def log_access(
 
 
 def _append(file: Path, line: bytes) -> None:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(file, flags, _MODE)
-    try:
-        lock_with_timeout(fd, file)
+    with locked(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, _MODE) as fd:
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # an incomplete write
         data = b"\n" * torn + line
@@ -107,5 +104,3 @@ def _append(file: Path, line: bytes) -> None:
             with suppress(OSError):  # the first error is reported
                 os.ftruncate(fd, size)
             raise
-    finally:
-        os.close(fd)

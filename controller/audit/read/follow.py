@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ from controller.audit.format.segments import (
     HEADER_SIZE,
     MAX_BYTES,
     numbers,
-    open_segment,
     segment_file,
 )
 from controller.audit.format.tail import WRONG, classify
@@ -33,6 +31,7 @@ from controller.audit.read.lookup import LocatedRecord, NoMatch
 from controller.audit.read.reader import (
     good_frames,
     load,
+    read_part,
     read_segment,
     record_of,
     segments,
@@ -139,7 +138,7 @@ class Follower:
     def _of_segment(self) -> Iterator[LocatedRecord]:
         file = segment_file(self._record, self._number)
         while True:
-            chunk = _read(file, self._at)
+            chunk = read_part(file, self._at, CHUNK)
             base, begin = self._at, self._where
             for frame in good_frames(chunk, 0, begin):
                 self._where = ChainPosition(frame.seq, frame.chain)
@@ -193,13 +192,5 @@ class _OpenedRecord(msgspec.Struct, frozen=True):
 def _changed(file: Path) -> int:
     try:
         return file.stat().st_mtime_ns
-    except OSError as problem:
-        raise cannot_read(file, problem) from None
-
-
-def _read(file: Path, at: int) -> bytes:
-    try:
-        with open_segment(file) as opened:
-            return os.pread(opened.fileno(), CHUNK, at)
     except OSError as problem:
         raise cannot_read(file, problem) from None

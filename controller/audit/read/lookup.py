@@ -27,7 +27,15 @@ from controller.audit.format.segments import (
     segment_file,
     unpack,
 )
-from controller.audit.read.reader import ASK, closed, load, read_segment, record_of, snapshot_of
+from controller.audit.read.reader import (
+    ASK,
+    closed,
+    load,
+    read_part,
+    read_segment,
+    record_of,
+    snapshot_of,
+)
 from controller.audit.read.retirements import retirement_files, where_retired
 from controller.procedure.model.effects import Tell
 
@@ -198,13 +206,7 @@ def last_round(record: Path) -> int:
 def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
     """The record at a stored position. Raises RecordDamaged if another one is there."""
     file = segment_file(record, place.segment)
-    try:
-        with open_segment(file) as opened:
-            opened.seek(place.offset)
-            data = opened.read(HEAD_SIZE + MAX_BYTES)
-    except OSError as problem:
-        raise cannot_read(file, problem) from None
-    frame = unpack(data, 0)
+    frame = unpack(read_part(file, place.offset, HEAD_SIZE + MAX_BYTES), 0)
     if frame is None or frame.seq != place.seq:
         raise RecordDamaged(file, f"offset {place.offset}: record {place.seq} is not there", ASK)
     return frame, record_of(file, frame)

@@ -93,6 +93,15 @@ def load(file: Path, number: int) -> bytes:
     return buffer
 
 
+def read_part(file: Path, offset: int, size: int) -> bytes:
+    """Read at most `size` bytes of a segment. Raises RecordDamaged, CannotWrite."""
+    try:
+        with open_segment(file) as opened:
+            return os.pread(opened.fileno(), size, offset)
+    except OSError as problem:
+        raise cannot_read(file, problem) from None
+
+
 def record_of(file: Path, frame: RecordFrame) -> Record:
     """Decode the record of a frame. Raises RecordDamaged."""
     try:

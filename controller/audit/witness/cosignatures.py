@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,7 @@ from msgspec import Struct
 from controller.audit.errors import RecordProblem
 from controller.audit.files import (
     Disk,
-    lock_with_timeout,
+    locked,
     make_directory,
     reporting_write_errors,
     write_atomically,
@@ -68,19 +67,21 @@ def store_notes(
     origin = first_head(record).snapshot.origin
     read = [_note(where, data, origin, witness) for where, data in notes]
     place = record / COSIGNED
-    with reporting_write_errors(place, _WRITABLE), _alone(disk or Disk(), place):
-        texts: dict[int, SignedNote] = {}
-        brought = []
-        for size, note in read:
-            there = texts.get(size) or _there(place, size, witness)
-            texts[size] = _together(place, size, there, note, witness)
-            brought.append(StoredNote(size, _file(place, size), texts[size] != there))
-        for one in brought:
-            if one.new:
-                note = texts[one.size]
-                write_atomically(
-                    disk or Disk(), one.file, format_note(note.text, *note.signatures).encode()
-                )
+    disk = disk or Disk()
+    with reporting_write_errors(place, _WRITABLE):
+        make_directory(disk, place)
+        with locked(place, os.O_RDONLY | os.O_DIRECTORY):
+            texts: dict[int, SignedNote] = {}
+            brought = []
+            for size, note in read:
+                there = texts.get(size) or _there(place, size, witness)
+                texts[size] = _together(place, size, there, note, witness)
+                brought.append(StoredNote(size, _file(place, size), texts[size] != there))
+            for one in brought:
+                if one.new:
+                    note = texts[one.size]
+                    data = format_note(note.text, *note.signatures).encode()
+                    write_atomically(disk, one.file, data)
     return brought
 
 
@@ -140,18 +141,6 @@ def _has(note: SignedNote, witness: VerifierKey) -> bool:
 
 def _file(place: Path, size: int) -> Path:
     return place / f"{size}.note"
-
-
-@contextmanager
-def _alone(disk: Disk, place: Path) -> Iterator[None]:
-    """Lock the directory. Raises OSError, InUse."""
-    make_directory(disk, place)
-    fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        lock_with_timeout(fd, place)
-        yield
-    finally:
-        os.close(fd)
 
 
 MAX_NOTES: Final = 32
