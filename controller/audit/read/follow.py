@@ -89,26 +89,19 @@ class Follower:
         self._record = record
         self._number = numbers(record)[-1]
         segment = read_segment(record, self._number)
-        self._where, self._at = segment.after, segment.end
+        self._at = segment.end
+        self.where = segment.after
+        """The position of the last record that was read."""
         self._opened = segment.snapshot.opened or None
         self._good = self._number
         """The segment of the last record."""
         self._looked = (0, 0, 0)
         """Position and file time at the last check of the end."""
-        self._durable = max(frame.before for frame in segment.frames)
-        for frame in segment.frames:
-            self._opened = self._boot(segment.file, frame.data) or self._opened
-
-    @property
-    def where(self) -> ChainPosition:
-        """The position of the last record that was read."""
-        return self._where
-
-    @property
-    def durable(self) -> int:
+        self.durable = max(frame.before for frame in segment.frames)
         """The last record that a later one states to be durable. Records beyond it may not be
         durable yet, and be lost with power."""
-        return self._durable
+        for frame in segment.frames:
+            self._opened = self._boot(segment.file, frame.data) or self._opened
 
     def more(self) -> Iterator[LocatedRecord]:
         """Yield new records. Raises RecordDamaged, CannotWrite."""
@@ -129,7 +122,7 @@ class Follower:
         if here == self._looked:
             return
         self._looked = here
-        tail = classify(load(file, self._number), self._at, self._where.seq)
+        tail = classify(load(file, self._number), self._at, self.where.seq)
         if tail.verdict in WRONG:
             for _ in segments(self._record, self._good):
                 continue  # validates all segments but the last
@@ -139,10 +132,10 @@ class Follower:
         file = segment_file(self._record, self._number)
         while True:
             chunk = read_part(file, self._at, CHUNK)
-            base, begin = self._at, self._where
+            base, begin = self._at, self.where
             for frame in good_frames(chunk, 0, begin):
-                self._where = ChainPosition(frame.seq, frame.chain)
-                self._durable = max(self._durable, frame.before)
+                self.where = ChainPosition(frame.seq, frame.chain)
+                self.durable = max(self.durable, frame.before)
                 self._at, self._good = base + frame.end, self._number
                 self._opened = self._boot(file, frame.data) or self._opened
                 yield LocatedRecord(
@@ -151,7 +144,7 @@ class Follower:
                     record_of(file, frame),
                     self._opened,
                 )
-            if self._where == begin:
+            if self.where == begin:
                 return
 
     def _boot(self, file: Path, data: bytes) -> OpenedData | None:

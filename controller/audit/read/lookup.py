@@ -113,11 +113,11 @@ class LocatedRecord(NamedTuple):
 
 def of_seqs(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
     """The existing records of these numbers. Raises NoRecord, RecordDamaged, CannotWrite."""
-    for told in _from(record, segment_of(record, first)):
-        if told.place.seq > last:
+    for located in _from(record, segment_of(record, first)):
+        if located.place.seq > last:
             return
-        if told.place.seq >= first:
-            yield told
+        if located.place.seq >= first:
+            yield located
 
 
 def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
@@ -131,21 +131,21 @@ def of_rounds(record: Path, first: int, last: int) -> Iterator[LocatedRecord]:
     for number in (one for one in there if one >= begin):
         if number > begin and head(record, number).record.round > last:
             break
-        for told in _segment(record, number, followed=number != there[-1]):
-            if told.record.kind == "snapshot":
+        for located in _segment(record, number, followed=number != there[-1]):
+            if located.record.kind == "snapshot":
                 continue
-            if told.record.round > at:
-                at = told.record.round
+            if located.record.round > at:
+                at = located.record.round
                 yield from lying if first <= at <= last else ()
                 lying = []
-            wagers = _wagers(told.record) if told.record.kind == "decision" else None
+            wagers = _wagers(located.record) if located.record.kind == "decision" else None
             if lying or wagers:
-                lying.append(told)
+                lying.append(located)
                 if wagers == 0:
                     yield from lying if first <= at <= last else ()
                     lying = []
             elif first <= at <= last:
-                yield told
+                yield located
     if at > 0 and first <= at + 1 <= last:
         yield from lying
 
@@ -200,7 +200,7 @@ def last_of(record: Path, count: int) -> list[LocatedRecord]:
 
 def last_round(record: Path) -> int:
     """The current round. Raises NoRecord, RecordDamaged, CannotWrite."""
-    return max(told.record.round for told in _segment(record, existing_segments(record)[-1]))
+    return max(located.record.round for located in _segment(record, existing_segments(record)[-1]))
 
 
 def at(record: Path, place: RecordPosition) -> tuple[RecordFrame, Record]:
@@ -233,9 +233,9 @@ _seq: Final = itemgetter(0)
 
 def _boots(record: Path, number: int) -> list[tuple[int, OpenedData | None]]:
     found: list[tuple[int, OpenedData | None]] = []
-    for told in _segment(record, number):
-        if not found or told.record.kind == "opened":
-            found.append((told.place.seq, told.opened))
+    for located in _segment(record, number):
+        if not found or located.record.kind == "opened":
+            found.append((located.place.seq, located.opened))
     return found
 
 

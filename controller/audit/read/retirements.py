@@ -272,8 +272,8 @@ def where_retired(
 ) -> str:
     """Which of these were retired and to which case, as text; empty if none. Not verified: a hint
     where to search."""
-    told = [one.said for one in retirement_files(record) if one.said is not None]
-    for said in told:
+    summaries = [one.said for one in retirement_files(record) if one.said is not None]
+    for said in summaries:
         found = _asked(said, rounds, seqs, day)
         if found:
             part = "" if _whole(said, rounds, seqs) else "a part of "

@@ -8,11 +8,11 @@ from controller.audit.text.records import (
     format_day,
     format_time,
     record_text,
+    stamp,
 )
 from controller.audit.text.timeline import (
     TimelineLine,
     problem_words,
-    stamp,
     timeline_line,
     timeline_lines,
 )

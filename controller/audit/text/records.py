@@ -74,11 +74,16 @@ def currency_of(opened: OpenedData | None) -> AmountFormat:
 
 
 def format_time(utc: int) -> str:
+    return stamp(utc, "%Y-%m-%d %H:%M:%S", " UTC") or f"{utc} us"
+
+
+def stamp(utc: int, form: str = "%Y-%m-%dT%H:%M:%S", zone: str = "Z") -> str:
+    """2027-01-15T08:00:00.123456Z; empty if it is out of the calendar's range."""
     try:
         moment = datetime.fromtimestamp(utc // 1_000_000, UTC)
     except (ValueError, OverflowError, OSError):
-        return f"{utc} us"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{utc % 1_000_000:06d} UTC"
+        return ""
+    return f"{moment:{form}}.{utc % 1_000_000:06d}{zone}"
 
 
 def format_day(utc: int) -> str:

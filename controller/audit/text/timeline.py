@@ -6,7 +6,6 @@ A line shows a card's face only if the record shows it face up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.index import NOT_UNDERSTOOD
-from controller.audit.text.records import RecordText, format_clock, record_text
+from controller.audit.text.records import RecordText, format_clock, record_text, stamp
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Stations
 from controller.procedure.model.events import (
@@ -151,15 +150,6 @@ def _line(record: Record, text: RecordText, before: int) -> TimelineLine:
         quiet=text.quiet,
         look=text.access,
     )
-
-
-def stamp(utc: int) -> str:
-    """2027-01-15T08:00:00.123456Z; empty if it is out of the calendar's range."""
-    try:
-        moment = datetime.fromtimestamp(utc // 1_000_000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return ""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{utc % 1_000_000:06d}Z"
 
 
 # --- cards ------------------------------------------------------------------------------------

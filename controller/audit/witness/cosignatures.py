@@ -72,17 +72,17 @@ def store_notes(
         make_directory(disk, place)
         with locked(place, os.O_RDONLY | os.O_DIRECTORY):
             texts: dict[int, SignedNote] = {}
-            brought = []
+            stored = []
             for size, note in read:
-                there = texts.get(size) or _there(place, size, witness)
-                texts[size] = _together(place, size, there, note, witness)
-                brought.append(StoredNote(size, _file(place, size), texts[size] != there))
-            for one in brought:
+                there = texts.get(size) or _stored_note(place, size, witness)
+                texts[size] = _with_signature(place, size, there, note, witness)
+                stored.append(StoredNote(size, _file(place, size), texts[size] != there))
+            for one in stored:
                 if one.new:
                     note = texts[one.size]
                     data = format_note(note.text, *note.signatures).encode()
                     write_atomically(disk, one.file, data)
-    return brought
+    return stored
 
 
 def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[int, SignedNote]:
@@ -104,7 +104,7 @@ def _note(where: str, data: bytes, origin: str, witness: VerifierKey) -> tuple[i
     return said.size, SignedNote(note.text, tuple(mine))
 
 
-def _together(
+def _with_signature(
     place: Path, size: int, there: SignedNote | None, note: SignedNote, witness: VerifierKey
 ) -> SignedNote:
     """Add this witness's signature to the stored note."""
@@ -115,26 +115,26 @@ def _together(
         raise NotCosigned(
             _file(place, size), what, "keep both: who holds the table's key has signed two records"
         )
-    if _has(there, witness):
+    if _has_signature(there, witness):
         return there
     more = [one for one in note.signatures if one.name == witness.name]
     return SignedNote(there.text, (*there.signatures, *more))
 
 
-def _there(place: Path, size: int, witness: VerifierKey) -> SignedNote | None:
+def _stored_note(place: Path, size: int, witness: VerifierKey) -> SignedNote | None:
     file = _file(place, size)
     if not file.exists():
         return None
     try:
         note = parse_note(file.read_bytes())
-        if _has(note, witness):
+        if _has_signature(note, witness):
             verify_note(note, (witness,))
     except NoteProblem as problem:
         raise NotCosigned(file, f"is damaged: {problem}", "put it back, or remove it") from None
     return note
 
 
-def _has(note: SignedNote, witness: VerifierKey) -> bool:
+def _has_signature(note: SignedNote, witness: VerifierKey) -> bool:
     mine = (witness.name, witness.key_id)
     return any((one.name, one.key_id) == mine for one in note.signatures)
 
@@ -154,7 +154,7 @@ ABOUT_ITSELF: Final[frozenset[Kind]] = frozenset(
 the next one."""
 _NAME: Final = re.compile(r"[1-9][0-9]{0,17}")
 _KIND: Final = re.compile(rb'"round":[0-9]+,"kind":"([a-z]+)"')
-_TOLD: Final = (b'"kind":"witnessed"', b'"kind":"unwitnessed"')
+_STATE_KINDS: Final = (b'"kind":"witnessed"', b'"kind":"unwitnessed"')
 _COSIGNATURE: Final = 72
 """Size of a cosignature's time and signature, behind the key id."""
 
@@ -194,10 +194,10 @@ def recorded_state(record: Path) -> WitnessState:
     for number in reversed(numbers(record)[-MAX_SEGMENTS:]):
         file = segment_file(record, number)
         buffer = load(file, number)
-        if not any(one in buffer for one in _TOLD):
+        if not any(one in buffer for one in _STATE_KINDS):
             continue
-        told = [frame for frame in _frames(buffer) if _kind(frame) in ("witnessed", "unwitnessed")]
-        for frame in reversed(told):
+        found = [frame for frame in _frames(buffer) if _kind(frame) in ("witnessed", "unwitnessed")]
+        for frame in reversed(found):
             data = record_of(file, frame).data
             if _kind(frame) == "witnessed":
                 text = parse_note(msgspec.json.decode(data, type=NoteData).note).text
@@ -206,20 +206,21 @@ def recorded_state(record: Path) -> WitnessState:
     return WitnessState(0, since)
 
 
-def cosigned_checkpoints(record: Path, told: int) -> tuple[tuple[int, int], ...]:
-    """Size and modification time of the notes in `cosigned/` beyond size `told`. Raises OSError."""
+def cosigned_checkpoints(record: Path, recorded: int) -> tuple[tuple[int, int], ...]:
+    """Size and modification time of the notes in `cosigned/` beyond size `recorded`. Raises
+    OSError."""
     names = [file for file in (record / COSIGNED).glob("*.note") if _NAME.fullmatch(file.stem)]
-    newer = sorted((int(file.stem), file) for file in names if int(file.stem) > told)
+    newer = sorted((int(file.stem), file) for file in names if int(file.stem) > recorded)
     return tuple((size, file.stat().st_mtime_ns) for size, file in newer[-MAX_NOTES:])
 
 
-def check_witnesses(record: Path, told: int) -> WitnessReport:
-    """Check for new cosignatures beyond size `told`. Raises RecordProblem, OSError."""
+def check_witnesses(record: Path, recorded: int) -> WitnessReport:
+    """Check for new cosignatures beyond size `recorded`. Raises RecordProblem, OSError."""
     seen: list[CosignedCheckpoint] = []
     wrong: list[str] = []
-    size = told
-    first, since = _first_after(record, told)
-    for over, _ in cosigned_checkpoints(record, told):
+    size = recorded
+    first, since = _first_after(record, recorded)
+    for over, _ in cosigned_checkpoints(record, recorded):
         try:
             note = _countersigned(record, over)
         except (NoteProblem, RecordProblem) as problem:

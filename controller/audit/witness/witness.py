@@ -103,7 +103,7 @@ class RecordArchive:
         self.place = archive / directory_of(origin)
         self._disk = disk
 
-    def seen(self) -> WitnessedRecord | None:
+    def load_state(self) -> WitnessedRecord | None:
         """The validated `seen.json`; None for a new record. Raises ArchiveProblem."""
         countersigned = self._countersigned()
         seen = _read(self.place)
@@ -122,13 +122,13 @@ class RecordArchive:
             raise ArchiveProblem(self.place / _SEEN, f"it is of {seen.origin}", _BACKUP)
         return seen
 
-    def others(self) -> Iterator[WitnessedRecord]:
+    def other_records(self) -> Iterator[WitnessedRecord]:
         """Other records in this archive. Raises ArchiveProblem."""
         for place in sorted(self.archive.iterdir()):
             if place != self.place and (seen := _read(place)) is not None:
                 yield seen
 
-    def keep(self, seen: WitnessedRecord) -> None:
+    def store_state(self, seen: WitnessedRecord) -> None:
         """Store `seen.json` durably. Raises CannotWrite, and ArchiveProblem if another tree of
         this size was cosigned."""
         text = parse_note(seen.checkpoint).text
@@ -144,7 +144,7 @@ class RecordArchive:
                 self._disk, self.place / _SEEN, msgspec.json.format(msgspec.json.encode(seen))
             )
 
-    def countersigned(self, size: int, note: str) -> None:
+    def store_note(self, size: int, note: str) -> None:
         """Store a cosigned note. An existing one is kept, since it has the earliest time. Raises
         CannotWrite."""
         file = self._file(size)
@@ -154,7 +154,7 @@ class RecordArchive:
             make_directory(self._disk, file.parent)
             write_atomically(self._disk, file, note.encode())
 
-    def contradicted(self, signed: SignedCheckpoint) -> Path:
+    def store_contradiction(self, signed: SignedCheckpoint) -> Path:
         """Store a signed checkpoint that contradicts what was seen, as evidence against the
         holder of the table's key. Raises CannotWrite."""
         said = signed.checkpoint
@@ -317,19 +317,19 @@ def cosign_record(  # noqa: PLR0913 - all but the first three have a usual value
     `begin`: the table is known to have started another record. `tell`: progress callback with the
     segment number. Raises RecordProblem; nothing is signed then.
     """
-    _stand_apart(record, archive)
+    _check_archive_outside(record, archive)
     origin = first_head(record).snapshot.origin
     with open_archive(archive, origin, disk or Disk()) as kept:
-        seen = kept.seen()
+        seen = kept.load_state()
         if not begin:
-            _refuse_in_place(record, kept, seen)
+            _refuse_other_record(record, kept, seen)
         table = _table_key(record, origin, seen, table_key)
         walk = _Walk(record, origin, table, seen)
         try:
             tip = walk.read(tell or (lambda number: None))
         except OtherKey as problem:
             raise OtherTableKey(problem.where, problem.what, problem.todo) from None
-        tip = _judged(record, walk, tip, seen, kept)
+        tip = _checkpoint_to_cosign(record, walk, tip, seen, kept)
         state = _state(record, tip, str(walk.table), int(now()))
         if seen is not None and state.time < seen.time:
             raise ClockWentBack(
@@ -368,17 +368,17 @@ def _state(record: Path, tip: _Tip, table: str, seconds: int) -> WitnessedRecord
 
 def _countersign(kept: RecordArchive, key: SigningKey, state: WitnessedRecord) -> str:
     """Store the state in the archive, then cosign its checkpoint."""
-    kept.keep(state)
+    kept.store_state(state)
     bare = parse_note(state.checkpoint)
     note = format_note(bare.text, *bare.signatures, key.cosign(bare.text, state.time))
-    kept.countersigned(state.size, note)
+    kept.store_note(state.size, note)
     return note
 
 
 # --- what may be witnessed --------------------------------------------------------------------
 
 
-def _stand_apart(record: Path, archive: Path) -> None:
+def _check_archive_outside(record: Path, archive: Path) -> None:
     if record.resolve() in (archive.resolve(), *archive.resolve().parents):
         raise WitnessProblem(
             archive,
@@ -387,13 +387,13 @@ def _stand_apart(record: Path, archive: Path) -> None:
         )
 
 
-def _refuse_in_place(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
+def _refuse_other_record(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
     """Raise OtherRecord for a new record that replaces a known one of this path or table."""
     table = kept.origin.rpartition("/")[0]
     place = printable(record.resolve())
     if seen is not None and seen.place == place:
         return
-    for other in kept.others():
+    for other in kept.other_records():
         same = "here" if other.place == place else ""
         if seen is None and other.origin.rpartition("/")[0] == table:
             same = same or "of this table"
@@ -429,14 +429,14 @@ def _table_key(
     return pinned
 
 
-def _judged(
+def _checkpoint_to_cosign(
     record: Path, walk: _Walk, tip: _Tip | None, seen: WitnessedRecord | None, kept: RecordArchive
 ) -> _Tip:
     """The checkpoint to cosign if the record continues what was seen. Raises WitnessProblem."""
     if seen is not None:
-        if walk.other:
+        if walk.differed:
             _contradicted(record, tip, seen, kept)
-        if not walk.met or tip is None or tip.signed.checkpoint.size < seen.size:
+        if not walk.matched or tip is None or tip.signed.checkpoint.size < seen.size:
             far = 0 if tip is None else tip.signed.checkpoint.size
             raise RecordTruncated(
                 record,
@@ -455,7 +455,7 @@ def _contradicted(
     what = f"the first {seen.size} records are not those that were seen"
     if tip is None or tip.signed.checkpoint.size < seen.size:
         raise RecordRewritten(record, f"it was rewritten: {what}", _ASK)
-    file = kept.contradicted(tip.signed)
+    file = kept.store_contradiction(tip.signed)
     what = f"it was rewritten by who holds the table's key: {what}, and yet they are signed"
     raise RecordForked(record, f"{what}; the signature is kept in {file}", _ASK)
 
@@ -476,10 +476,10 @@ class _Walk:
         self._signatures = SignatureReader(origin, table)
         self._tree: Span | None = None
         self._tip: _Tip | None = None
-        self._lately: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
-        self.met = False
+        self._last_trees: deque[tuple[int, tuple[bytes, ...], int]] = deque(maxlen=_BACK)
+        self.matched = False
         """The tree was the same at the size that was seen."""
-        self.other = False
+        self.differed = False
         """The tree was different at that size."""
 
     @property
@@ -510,7 +510,7 @@ class _Walk:
             raise RecordDamaged(segment.file, f"is of {said.origin}, not of {self._origin}", ASK)
         if self._tree is None:
             self._signatures.begin(segment)
-            self._tree = self._begun(segment)
+            self._tree = self._first_tree(segment)
         elif self._tree.hashes != segment.tree.hashes:
             raise RecordRewritten(
                 segment.file,
@@ -522,12 +522,12 @@ class _Walk:
             if signed is not None:
                 self._checkpoint(segment, signed)
             self._tree.add(leaf_hash(frame.data))
-            self._lately.append((self._tree.end, self._tree.hashes, segment.number))
+            self._last_trees.append((self._tree.end, self._tree.hashes, segment.number))
             if self._seen is not None and self._tree.end == self._seen.size:
-                self.met = self._tree.hashes == self._wanted
-                self.other = not self.met
+                self.matched = self._tree.hashes == self._wanted
+                self.differed = not self.matched
 
-    def _begun(self, segment: RecordSegment) -> Span:
+    def _first_tree(self, segment: RecordSegment) -> Span:
         """The tree before the first segment that is read: empty the first time, later from the
         snapshot, which is verified when the size that was seen is reached."""
         wanted = 1 if self._seen is None else self._seen.segment
@@ -541,7 +541,7 @@ class _Walk:
                 _ASK,
             )
         if begins:
-            self._lately.append((begins, segment.tree.hashes, segment.number - 1))
+            self._last_trees.append((begins, segment.tree.hashes, segment.number - 1))
         return segment.tree
 
     def _retired(self, segment: RecordSegment, wanted: int) -> None:
@@ -566,12 +566,12 @@ class _Walk:
         if root is None:
             what = f"{what}; what it saw was retired, and no root of {self._seen.size} records kept"
             raise WitnessProblem(self._record, what, todo)
-        self.met = root == self._seen.tree().root()
-        self.other = not self.met
+        self.matched = root == self._seen.tree().root()
+        self.differed = not self.matched
 
     def _checkpoint(self, segment: RecordSegment, signed: SignedCheckpoint) -> None:
         said = signed.checkpoint
-        for size, hashes, number in reversed(self._lately):
+        for size, hashes, number in reversed(self._last_trees):
             if size == said.size:
                 if Span.of(0, size, hashes).root() != said.root:
                     raise RecordRewritten(
