@@ -53,7 +53,7 @@ _READ: Final[dict[str, Callable[[Path], object]]] = {
     "table": load_table_private,
     "hole": load_hole_key,
     "surveillance": load_surveillance_public,
-    "host": lambda place: KeyStore(place).standing_own(),
+    "host": lambda place: KeyStore(place).existing_own(),
 }
 _FILES: Final = {
     "table": ("table.key", "table.pub"),

@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from controller.commands import Subparsers, add_command, add_group, help_text
-from drivers.keys import PLACE as KEYS
+from drivers.keys import KEYS_VARIABLE as KEYS
 from drivers.ports import OWN_BACKEND
 
 _HANDLERS: Final = "controller.pairing.devices"

@@ -8,7 +8,7 @@ from typing import Final
 from controller.commands import Subparsers, add_command, add_group, help_text
 from controller.people.person import PLACE, ROLES
 from controller.people.pins import ALLOWED
-from drivers.keys import PLACE as KEYS
+from drivers.keys import KEYS_VARIABLE as KEYS
 
 OPTION: Final = "--pin-fd"
 _RUN: Final = "controller.people.commands"

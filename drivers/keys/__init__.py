@@ -26,9 +26,9 @@ from drivers.keys.private_files import (
 )
 from drivers.keys.store import (
     HOST,
+    KEYS_VARIABLE,
     LOCK,
     LOCK_TIMEOUT,
-    PLACE,
     KeyStore,
     PairedDevice,
     keys_directory,
@@ -37,10 +37,10 @@ from drivers.keys.store import (
 __all__ = [
     "ALLOWED",
     "HOST",
+    "KEYS_VARIABLE",
     "LOCK",
     "LOCK_TIMEOUT",
     "MAX_NAME_BYTES",
-    "PLACE",
     "BadName",
     "KeyProblem",
     "KeyStore",

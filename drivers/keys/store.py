@@ -32,7 +32,7 @@ from drivers.ports import SERIAL_ALLOWED, is_serial
 from firmware_protocol.messages import DeviceClass
 from firmware_protocol.tablelink import fingerprint, fingerprint_of, fingerprint_text
 
-PLACE: Final = "HOLECARD_KEYS"
+KEYS_VARIABLE: Final = "HOLECARD_KEYS"
 """The variable that names the directory."""
 HOST: Final = "host.json"
 DEVICES: Final = "devices"
@@ -224,13 +224,15 @@ def keys_directory(given: Path | None) -> Path:
     Raises KeyProblem if there is no such place."""
     if given is not None:
         return given
-    if named := os.environ.get(PLACE):
+    if named := os.environ.get(KEYS_VARIABLE):
         return Path(named)
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     try:
         return Path(base).expanduser() / "holecard" / "keys"
     except RuntimeError:
-        raise KeyProblem(f"${PLACE}", "is not set, and this user has no home", "a path") from None
+        raise KeyProblem(
+            f"${KEYS_VARIABLE}", "is not set, and this user has no home", "a path"
+        ) from None
 
 
 class KeyStore:
@@ -265,9 +267,9 @@ class KeyStore:
         if not private_files.path_exists(self.directory / HOST):
             with self._locked():
                 self._make_own()
-        return self.standing_own()
+        return self.existing_own()
 
-    def standing_own(self) -> X25519PrivateKey:
+    def existing_own(self) -> X25519PrivateKey:
         """The host's key, which must exist. Does not block: may be called on an event loop."""
         return read_host(self.directory / HOST).private_key()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from drivers.ports.discovery import (
     BY_ID,
     FoundPort,
-    ask,
+    in_thread,
     open_port,
     serial_ports,
     usb_devices,
@@ -42,7 +42,7 @@ __all__ = [
     "PortRefused",
     "Transport",
     "UsbPlace",
-    "ask",
+    "in_thread",
     "is_serial",
     "monotonic_us",
     "open_port",

@@ -1,7 +1,7 @@
 """Search for serial ports and USB devices, for their stable names, and opening of a port.
 
 A path such as /dev/ttyUSB0 depends on the order of plugging in, so devices are searched by serial
-number. These functions block; the event loop calls them through ask().
+number. These functions block; the event loop calls them through in_thread().
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEVICES: Final = Path("/dev")
 MAX_TEXT: Final = 126
 """Characters of a text in a USB descriptor, which the maker of the device chooses."""
 _PORTS: Final = ("ttyS*", "ttyUSB*", "ttyXRUSB*", "ttyACM*", "ttyAMA*", "rfcomm*", "ttyAP*")
-_ODD: Final = (OSError, TypeError, ValueError)
+_PORT_ERRORS: Final = (OSError, TypeError, ValueError)
 """Errors of pyserial for a port that is unplugged during the search or has invalid texts."""
 
 
@@ -41,7 +41,7 @@ _W = TypeVar("_W")
 _F = TypeVar("_F")
 
 
-async def ask(what: Callable[[_W], _F], about: _W) -> _F:
+async def in_thread(what: Callable[[_W], _F], about: _W) -> _F:
     """Call this in a thread. Raises PortRefused without free threads or descriptors."""
     try:
         asked = asyncio.get_running_loop().run_in_executor(None, what, about)
@@ -131,17 +131,17 @@ def _ports() -> list[Any]:
     """The ports as pyserial describes them."""
     try:
         return list(list_ports.comports())
-    except _ODD:
+    except _PORT_ERRORS:
         # One bad port makes pyserial's list fail: the same ports are read one by one.
         paths = sorted(path for name in _PORTS for path in DEVICES.glob(name))
-        found = (_looked_at(str(path)) for path in paths)
+        found = (_read_port(str(path)) for path in paths)
         return [port for port in found if port is not None and port.subsystem != "platform"]
 
 
-def _looked_at(path: str) -> Any | None:
+def _read_port(path: str) -> Any | None:
     try:
         return list_ports_linux.SysFS(path)
-    except _ODD:
+    except _PORT_ERRORS:
         return None
 
 
@@ -168,6 +168,6 @@ async def open_port(address: Address, listener: PortListener) -> Port:
     from drivers.ports.serial import open_serial
 
     if address.transport is Transport.ADAPTER:
-        path = await ask(adapter_path, address.where)
+        path = await in_thread(adapter_path, address.where)
         return await open_serial(path, listener)
     return await open_serial(address.where, listener)

@@ -73,10 +73,10 @@ class SerialPort:
             return
         idle = not self._waiting
         self._waiting += data
-        if idle:  # else the loop calls _room()
-            self._push()
+        if idle:  # else the loop calls _write_more()
+            self._write_waiting()
             if self._waiting:
-                self._loop.add_writer(self._fd, self._room)
+                self._loop.add_writer(self._fd, self._write_more)
 
     async def close(self) -> None:
         self._closed = True
@@ -96,12 +96,12 @@ class SerialPort:
             # With VMIN 1 an empty read is a hang-up.
             self._end(PortLost("it was unplugged or hung up"))
 
-    def _room(self) -> None:
-        self._push()
+    def _write_more(self) -> None:
+        self._write_waiting()
         if not self._waiting and not self._over:
             self._loop.remove_writer(self._fd)
 
-    def _push(self) -> None:
+    def _write_waiting(self) -> None:
         try:
             taken = os.write(self._fd, self._waiting)
         except BlockingIOError:
@@ -118,9 +118,9 @@ class SerialPort:
     def _end_soon(self, why: PortLost) -> None:
         """As _end(), but deferred: not within the caller's write()."""
         self._release()
-        self._loop.call_soon(self._tell, why)
+        self._loop.call_soon(self._report_lost, why)
 
-    def _tell(self, why: PortLost) -> None:
+    def _report_lost(self, why: PortLost) -> None:
         if not self._closed:
             self._listener.lost(why)
 
@@ -173,7 +173,7 @@ def _lost(problem: OSError) -> PortLost:
 
 def _open(path: str, baud: int) -> serial.Serial:
     try:
-        _look(path)
+        _check_is_device(path)
         tty = serial.Serial(
             path,
             baud,
@@ -196,7 +196,7 @@ def _open(path: str, baud: int) -> serial.Serial:
     return tty
 
 
-def _look(path: str) -> None:
+def _check_is_device(path: str) -> None:
     """Reject what is not a device before it is opened: opening can have side effects."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):

@@ -32,7 +32,7 @@ from drivers.ports.port import (
     UsbPlace,
     no_thread,
 )
-from drivers.ports.usb_discovery import ODD, Unit
+from drivers.ports.usb_discovery import DEVICE_ERRORS, Unit
 
 READ_MS: Final = 100
 """Timeout of a read, and so the longest time until the owner thread notices that it must stop."""
@@ -136,10 +136,10 @@ class UsbPort:
         if data and not self._closed:
             self._listener.received(data)
 
-    def _over(self, refused: PortRefused | None) -> None:
+    def _owner_ended(self, refused: PortRefused | None) -> None:
         """The owner thread has ended."""
         if self._to_deliver and not self._closed:
-            self._loop.call_soon(self._over, refused)  # those bytes are delivered first
+            self._loop.call_soon(self._owner_ended, refused)  # those bytes are delivered first
             return
         self._owner.join()
         self._gone.set_result(None)
@@ -148,7 +148,7 @@ class UsbPort:
         elif self._why is not None and not self._closed:
             self._listener.lost(self._why)
 
-    def _is_open(self) -> None:
+    def _set_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
 
@@ -162,7 +162,7 @@ class UsbPort:
                 self._why = why
             self._changed.notify_all()
 
-    def _say(self, callback: Callable[..., None], *args: object) -> None:
+    def _call_on_loop(self, callback: Callable[..., None], *args: object) -> None:
         """Call this on the event loop. If the loop is closed, the port ends."""
         try:
             self._loop.call_soon_threadsafe(callback, *args)
@@ -183,21 +183,21 @@ class UsbPort:
                 usb_discovery.release(unit.device)
         except PortRefused as problem:
             refused = problem
-        except ODD as problem:
+        except DEVICE_ERRORS as problem:
             refused = usb_discovery.refused(str(self._where), problem)
         finally:
             # The last call: the device is released when the listener learns of it.
-            self._say(self._over, refused)
+            self._call_on_loop(self._owner_ended, refused)
 
     def _serve(self, unit: Unit) -> None:
         writer = threading.Thread(
             target=self._write_on, args=(unit,), name=f"usb {self._serial} out", daemon=True
         )
         _start(writer, self._where)
-        self._say(self._is_open)
+        self._call_on_loop(self._set_opened)
         try:
             self._read_on(unit)
-        except ODD as problem:
+        except DEVICE_ERRORS as problem:
             self._end(_lost(problem))
         finally:
             self._end(None)
@@ -216,7 +216,7 @@ class UsbPort:
             first = not self._to_deliver
             self._to_deliver += data
         if first:
-            self._say(self._drain)
+            self._call_on_loop(self._drain)
 
     # --- the writing thread -------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class UsbPort:
         try:
             while data := self._next():
                 self._send(unit, data)
-        except ODD as problem:
+        except DEVICE_ERRORS as problem:
             self._end(_lost(problem))
 
     def _next(self) -> bytes:

@@ -23,7 +23,7 @@ OUR_INTERFACE: Final = (0xFF, 0x54, 0x01)
 _PACKET_MASK: Final = 0x7FF
 """The bits of wMaxPacketSize that are a size."""
 
-ODD: Final = (OSError, TypeError, ValueError, LookupError)
+DEVICE_ERRORS: Final = (OSError, TypeError, ValueError, LookupError)
 """Errors of pyusb for a device that is unplugged during the search or has invalid descriptors. Such
 a device does not hide others."""
 
@@ -77,7 +77,7 @@ def load_backend(name: str) -> Any:
 def _load(point: EntryPoint, argument: str) -> Any:
     try:
         return point.load()(argument)
-    except (ImportError, AttributeError, *ODD) as problem:
+    except (ImportError, AttributeError, *DEVICE_ERRORS) as problem:
         cause = f"{type(problem).__name__}: {problem}"
         raise PortRefused(f"the USB backend {point.name} cannot be loaded ({cause})") from None
 
@@ -87,7 +87,7 @@ def present(backend: Any) -> list[Present]:
     found = []
     for unit in _units(backend):
         device = unit.device
-        with _disposed(device), contextlib.suppress(*ODD):
+        with _disposed(device), contextlib.suppress(*DEVICE_ERRORS):
             serial = device.serial_number
             if serial and is_serial(serial):
                 found.append(Present(serial, device.manufacturer, device.product, _place(device)))
@@ -102,7 +102,7 @@ def find(where: Address, backend: Any) -> Unit:
     for unit in _units(backend):
         try:
             matches = unit.device.serial_number == where.where
-        except ODD as problem:
+        except DEVICE_ERRORS as problem:
             matches = False
             if _forbidden(problem):
                 hidden.append(str(_place(unit.device)))
@@ -139,7 +139,7 @@ def claim(unit: Unit, name: str) -> None:
         usb.util.claim_interface(unit.device, unit.interface)
         if unit.alternate:
             unit.device.set_interface_altsetting(unit.interface, unit.alternate)
-    except ODD as problem:
+    except DEVICE_ERRORS as problem:
         raise refused(name, problem) from None
 
 
@@ -174,7 +174,7 @@ def _configure(unit: Unit) -> None:
 
 def release(device: Any) -> None:
     """Release what was claimed of it."""
-    with contextlib.suppress(*ODD):  # it may be unplugged
+    with contextlib.suppress(*DEVICE_ERRORS):  # it may be unplugged
         usb.util.dispose_resources(device)
 
 
@@ -207,7 +207,7 @@ def _units(backend: Any) -> Iterator[Unit]:
         raise PortRefused(f"the USB bus cannot be looked at: {what}") from None
     for name in names:
         unit = None
-        with contextlib.suppress(*ODD):
+        with contextlib.suppress(*DEVICE_ERRORS):
             unit = _unit(usb.core.Device(name, backend))
         if unit is not None:
             yield unit

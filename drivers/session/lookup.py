@@ -17,7 +17,7 @@ from drivers.ports import (
     PortListener,
     PortRefused,
     Transport,
-    ask,
+    in_thread,
     serial_ports,
     usb_devices,
 )
@@ -70,7 +70,7 @@ class PortSearch:
         """The next address to try. Raises PortRefused."""
         if wanted.address is not None and wanted.address.transport is not Transport.USB:
             return wanted.address
-        addresses = await ask(_search, wanted)
+        addresses = await in_thread(_search, wanted)
         if not addresses:
             raise PortRefused(f"no port has the serial number {wanted.serial}", absent=True)
         visit, self._visits = self._visits, self._visits + 1

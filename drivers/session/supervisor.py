@@ -1,6 +1,6 @@
 """Supervisor of one device: finds it, opens its port, resumes its log, and retries when it is lost.
 
-    supervisor = Supervisor(wanted, store, own=keys.standing_own, on_happening=record)
+    supervisor = Supervisor(wanted, store, own=keys.existing_own, on_happening=record)
     task = asyncio.create_task(supervisor.run())
     await asyncio.wait_for(supervisor.ready(), 30)
     await cast(Shoe, supervisor.driver).open_gate()

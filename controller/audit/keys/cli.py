@@ -20,7 +20,7 @@ from controller.audit.keys.store import (
 from controller.commands import Subparsers, add_command, add_group, show
 from controller.errors import UsageProblem, printable
 from controller.terminal import usage_errors
-from drivers.keys import PLACE, keys_directory
+from drivers.keys import KEYS_VARIABLE, keys_directory
 
 KINDS: Final = """\
 kinds of keys:
@@ -32,7 +32,7 @@ kinds of keys:
                 and only its witness.pub is brought to the table
 """
 PLACES: Final = f"""\
-Keys lie in the directory of --dir, else of ${PLACE}, else in ~/.config/holecard/keys.
+Keys lie in the directory of --dir, else of ${KEYS_VARIABLE}, else in ~/.config/holecard/keys.
 It must be yours and closed to others (mode 700), and so must be each file (mode 600), a .pub too.
 A key is never replaced.
 

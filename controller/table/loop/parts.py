@@ -128,7 +128,7 @@ def parts_of(config: TableConfig) -> TableParts:
     with _as_usage_problem():
         keys = load_keys(place)
         store = KeyStore(place)
-        store.standing_own()
+        store.existing_own()
     _check_seats(config, devices)
     return TableParts(
         config.name,
@@ -137,7 +137,7 @@ def parts_of(config: TableConfig) -> TableParts:
         settings_of(devices),
         tuple(_device_configs(devices, store, file)),
         keys,
-        store.standing_own,
+        store.existing_own,
         record.directory,
         gaming_day(timedelta(minutes=record.day_starts)),
         record.segment_mib * MIB,

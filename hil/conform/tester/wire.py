@@ -23,7 +23,7 @@ from drivers.ports import (
     PortLost,
     PortRefused,
     UsbPlace,
-    ask,
+    in_thread,
     open_port,
     usb_places,
 )
@@ -135,7 +135,7 @@ class PortWire:
         """Open the port. Raises PortRefused."""
         self._lost = None
         if self._address.place is not None and self._others is None:
-            self._others = await ask(usb_places, self._address) - {self._address.place}
+            self._others = await in_thread(usb_places, self._address) - {self._address.place}
         self._port = await open_port(self._address, self)
 
     def received(self, data: bytes) -> None:
@@ -213,7 +213,7 @@ class PortWire:
         if self._others is None:
             return
         with suppress(PortRefused):  # the next retry reports it
-            came = await ask(usb_places, self._address) - self._others
+            came = await in_thread(usb_places, self._address) - self._others
             if len(came) == 1:
                 self._address = replace(self._address, place=came.pop())
 

@@ -154,7 +154,7 @@ def test_a_lock_that_is_removed_while_it_is_waited_for(
 
 READS: dict[str, Callable[[KeyStore], object]] = {
     "own": KeyStore.own,
-    "standing": KeyStore.standing_own,
+    "standing": KeyStore.existing_own,
     "devices": KeyStore.devices,
     "find": lambda store: store.find("SH-1"),
 }
@@ -223,7 +223,7 @@ def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:
     data = file.read_bytes()
     at = data.index(key.encode()) + 60
     file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
-    for read in (store.own, store.standing_own):
+    for read in (store.own, store.existing_own):
         with pytest.raises(KeyProblem, match="is damaged") as caught:
             read()
         shown: BaseException | None = caught.value
@@ -246,9 +246,9 @@ def test_the_key_that_stands_is_read_without_waiting(
     monkeypatch.setattr(time, "sleep", failing(errno.EDEADLK))
     monkeypatch.setattr(key_store, "LOCK_TIMEOUT", 60.0)
     with changing(store):
-        assert store.standing_own().private_bytes_raw() == raw(store)
+        assert store.existing_own().private_bytes_raw() == raw(store)
         place = tmp_path / "empty"
         place.mkdir(mode=0o700)
         with pytest.raises(KeyProblem, match="is missing"):
-            KeyStore(place).standing_own()
+            KeyStore(place).existing_own()
         assert list(place.iterdir()) == []

@@ -87,7 +87,7 @@ def furnished(folder: Path, *more: str) -> Path:
     store = KeyStore.create(folder / "keys")
     for role in ("table", "hole", "surveillance"):
         create_key(folder / "keys", role)
-    own = store.standing_own().public_key().public_bytes_raw()
+    own = store.existing_own().public_key().public_bytes_raw()
     for name, kind, serial in DEVICES:
         made = create_identity(folder / name, kind, serial)
         pair_directly(folder / name, own)

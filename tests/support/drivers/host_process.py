@@ -34,7 +34,7 @@ async def main(keys: Path, serial: str, port: str, path: Path) -> None:
     supervisor = Supervisor(
         WantedDevice(paired.device_class, serial, paired.key, parse(port)),
         FileStore(path),
-        own=store.standing_own,
+        own=store.existing_own,
         on_happening=on_happening,
     )
     async with asyncio.TaskGroup() as group:

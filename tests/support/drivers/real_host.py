@@ -64,7 +64,7 @@ class Host:
         self.supervisor = Supervisor(
             WantedDevice(paired.device_class, SERIAL, paired.key, address, backend),
             self.store,
-            own=house.store.standing_own,
+            own=house.store.existing_own,
             on_happening=self.told.append,
         )
 
