@@ -18,6 +18,7 @@ from firmware_protocol.device import (
     Mechanism,
     Moment,
     MoveCover,
+    MoveDoor,
     PowerCut,
     Retract,
     RingMemory,
@@ -50,6 +51,7 @@ from tests.support.hil.devices.desk import (
     act,
     cannot,
     draw,
+    machine,
     names,
     table,
 )
@@ -120,9 +122,19 @@ def test_the_contents_of_a_shoe_survive_a_restart() -> None:
     ]
 
 
-@pytest.mark.parametrize("hand", [MoveCover(open=True), SetJam("stuck")])
-def test_cover_door_and_jam_survive_a_restart(hand: ControlRequest) -> None:
-    scene = table().play(hand)
+@pytest.mark.parametrize(
+    ("loaded", "hand"),
+    [
+        (table, MoveCover(open=True)),
+        (table, SetJam("stuck")),
+        (machine, MoveDoor(open=True)),
+        (machine, SetJam("stuck")),
+    ],
+)
+def test_cover_door_and_jam_survive_a_restart(
+    loaded: Callable[[], Scene], hand: ControlRequest
+) -> None:
+    scene = loaded().play(hand)
     state = scene.mechanism.state()
     scene.restart()
     assert scene.mechanism.state() == state | DeviceState.LOCKED

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_protocol.device import (
-    ControlRequest,
     Draw,
     InjectDefect,
     Jam,
@@ -385,14 +384,6 @@ def test_a_shuffle_ends_once_after_a_power_cut(moment: Moment, after: int) -> No
     assert isinstance(scene.events[-1], ENDS)
     finished = after == 20  # the cut was in the commit of DONE, and it is still owed then
     assert isinstance(scene.events[-1], Done) == finished
-
-
-@pytest.mark.parametrize("hand", [MoveDoor(open=True), SetJam("stuck")])
-def test_cover_door_and_jam_survive_a_restart(hand: ControlRequest) -> None:
-    scene = machine().play(hand)
-    state = scene.mechanism.state()
-    scene.restart()
-    assert scene.mechanism.state() == state
 
 
 ACTIONS = st.lists(

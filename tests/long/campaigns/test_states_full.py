@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from controller.screens.common.sessions import Appearance
+from tests.support.asynchronous import asynchronous
 from tests.support.screens.browser.designed import WINDOWS, designed, look
 from tests.support.screens.browser.page import chromium
 from tests.support.screens.browser.pictures import wrong_in_review
@@ -15,12 +16,10 @@ NAMES = [f"{size}-{looks.theme}" for size, looks in WINDOWS]
 
 
 @pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
-def test_each_state_can_be_used(size: str, looks: Appearance) -> None:
-    async def looked() -> list[tuple[str, str]]:
-        async with chromium() as browser:
-            return await look(browser, designed(), size, looks)
-
-    assert asyncio.run(looked()) == []
+@asynchronous
+async def test_each_state_can_be_used(size: str, looks: Appearance) -> None:
+    async with chromium() as browser:
+        assert await look(browser, designed(), size, looks) == []
 
 
 @pytest.mark.parametrize(("size", "looks"), WINDOWS, ids=NAMES)
