@@ -127,7 +127,7 @@ async def served(
     world: TableEnvironment = REAL_ENVIRONMENT,
     tells: ServeCallbacks | None = None,
 ) -> AsyncIterator[Here]:
-    """Until it is left, if it has not ended by then."""
+    """Until it is left, if it has not ended by then. Its record is verified afterwards."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     told = msgspec.structs.replace(tells or ServeCallbacks(), ready=ready.set_result)
     task = asyncio.create_task(serve(config, stop, callbacks=told, world=world))
@@ -142,6 +142,7 @@ async def served(
         await asyncio.wait((task,))
     if not task.cancelled() and task.exception() is None:
         task.result()
+        right(Path(config.file).parent)
 
 
 async def start_and_end(file: Path, world: TableEnvironment = REAL_ENVIRONMENT) -> None:

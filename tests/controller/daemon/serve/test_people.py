@@ -26,7 +26,7 @@ from controller.people.records import SignOutReason
 from controller.table.loop import TableStopped
 from hil.table.robots import Api, api_client
 from tests.support.asynchronous import asynchronous, simulated
-from tests.support.daemon.rig import furnished, right, served, until, whats
+from tests.support.daemon.rig import furnished, served, until, whats
 from tests.support.table.simulated.house import PINS, Time, house
 from tests.support.table.typed.at_desk import change
 
@@ -47,7 +47,6 @@ async def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path:
         ("signed out", "Ann Lee", "closed"),
         ("signed out", "Dee Faro", "closed"),
     ]
-    right(tmp_path)
 
 
 @asynchronous
@@ -101,7 +100,6 @@ async def test_a_technician_is_signed_out_when_the_table_opens(
         assert await here.end() == 0
     gone = [one for one in whats(tmp_path, "person") if one["what"] == "signed out"]
     assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
-    right(tmp_path)
 
 
 @asynchronous
@@ -176,7 +174,6 @@ async def test_a_people_file_that_others_may_write_while_it_runs(
     (fault,) = whats(tmp_path, "fault")
     assert fault["what"] == "people"
     assert "others may touch it (mode 602)" in fault["detail"]
-    right(tmp_path)
 
 
 class Asked(PeopleDesk):

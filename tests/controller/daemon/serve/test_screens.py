@@ -114,7 +114,6 @@ async def test_any_free_port_is_said_when_it_is_taken(tmp_path: Path) -> None:
         other = await made.client.get("/", headers={"Host": "evil.example"})
         assert other.status_code == 421
         assert await here.end() == 0
-    right(tmp_path)
 
 
 @asynchronous
@@ -200,7 +199,6 @@ async def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path:
     said = [data["what"] for data in whats(tmp_path, "person")]
     assert (said[0], said[-1]) == ("signed in", "signed out")
     assert not access_log_file(tmp_path / "record").exists()
-    right(tmp_path)
 
 
 @asynchronous
@@ -241,7 +239,6 @@ async def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path
     exported = [data for data in looks if data["page"] == "exported"]
     assert [(one["reason"], len(one["seal"])) for one in exported] == [("asked for", 64)]
     assert not access_log_file(tmp_path / "record").exists()
-    right(tmp_path)
 
 
 @pytest.mark.parametrize(

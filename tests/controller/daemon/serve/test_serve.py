@@ -133,7 +133,6 @@ async def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Pa
         assert len(seen) >= 1
         await reader.read()
         writer.close()
-    right(tmp_path)
 
 
 @asynchronous
@@ -145,7 +144,6 @@ async def test_cancelled_it_closes_its_record_too(tmp_path: Path) -> None:
         await asyncio.wait((here.task,))
         assert here.task.cancelled()
     assert not (tmp_path / "s").exists()
-    right(tmp_path)
 
 
 # --- what it cannot be served with ------------------------------------------------------------
@@ -270,7 +268,6 @@ async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) ->
                 await here.task
     assert not (tmp_path / "s").exists()
     await start_and_end(tmp_path / "table.toml")
-    right(tmp_path)
 
 
 @asynchronous
@@ -312,7 +309,6 @@ async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path:
         assert not here.task.done()
         assert await here.end() == 0
     assert kinds(tmp_path) == ["signed in", "signed out"]
-    right(tmp_path)
 
 
 # --- faults of ours ---------------------------------------------------------------------------
@@ -534,7 +530,6 @@ async def test_a_table_that_cannot_record_it_now_goes_on(
             while len(tried) < 2:
                 await asyncio.sleep(0.02)
         assert await here.end() == 0
-    right(tmp_path)
 
 
 @pytest.mark.usefixtures("often")

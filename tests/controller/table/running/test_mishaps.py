@@ -45,6 +45,7 @@ from tests.support.table.simulated.serving import (
     room,
     served,
     serving,
+    verified,
 )
 
 # --- devices that are away --------------------------------------------------------------------
@@ -52,7 +53,7 @@ from tests.support.table.simulated.serving import (
 
 @simulated
 async def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Plug(connected=False))
         await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
@@ -63,12 +64,11 @@ async def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
         await until(lambda: one.at(Step.FELT), 10)
         await one.to_end()
     assert [type(event).__name__ for event in one.events()].count("DeviceLost") == 1
-    right(one.room)
 
 
 @simulated
 async def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Plug(connected=False))
         await asyncio.sleep(0.3)
@@ -77,26 +77,24 @@ async def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
         await one.to_end()
     assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
     assert one.whats("link").count("PortGone") == 1
-    right(one.room)
 
 
 @simulated
 async def test_a_frozen_shoe_is_a_lost_one(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Freeze(on=True))
         await until(lambda: one.at(Step.DEVICE), 30)
         one.room.shoe.request(Freeze(on=False))
         await until(lambda: one.at(Step.FELT), 30)
         await one.to_end()
-    right(one.room)
 
 
 @simulated
 async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         one.room.shoe.request(CutPower(at="after_commit", off_ms=300))
@@ -107,13 +105,12 @@ async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(
     felt = [one for one in one.data("device") if one["what"] in ("CardSeen", "ShoeCardRead")]
     positions = [data["pos"] for data in felt]
     assert sorted(set(positions)) == list(range(1, max(positions) + 1))
-    right(one.room)
 
 
 @simulated
 async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -> None:
     """Where players may decide by hand signals too, the dealer enters them."""
-    async with serving(tmp_path, "mega") as one:
+    async with verified(tmp_path, "mega") as one:
         await one.to_step(Step.TURN)
         assert one.room.station is not None
         one.room.station.request(Plug(connected=False))
@@ -123,12 +120,11 @@ async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -
         one.room.station.request(Plug(connected=True))
         await until(lambda: one.state.lost == (), 10)
         await until(lambda: is_ready(one, STATION))
-    right(one.room)
 
 
 @simulated
 async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Plug(connected=False))
         await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
@@ -138,7 +134,6 @@ async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: 
         assert one.at(Step.TURN)
         await one.robot.act("RoundVoided", "two", reason="the shoe is broken")
         await one.to_step(Step.CLEARING)
-    right(one.room)
 
 
 # --- the shoe ---------------------------------------------------------------------------------
@@ -146,7 +141,7 @@ async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: 
 
 @simulated
 async def test_a_cover_that_is_opened_in_a_round(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(MoveCover(open=True))
         await until(lambda: one.at(Step.DEVICE))
@@ -157,7 +152,6 @@ async def test_a_cover_that_is_opened_in_a_round(tmp_path: Path) -> None:
         one.room.shoe.request(TamperWith(source="reader", active=False))
         await until(lambda: one.at(Step.FELT))
         await one.to_end()
-    right(one.room)
 
 
 @simulated
@@ -182,7 +176,7 @@ async def test_a_jam_is_there_still_after_a_start(tmp_path: Path) -> None:
 @simulated
 async def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
     """Nobody has seen it: it is bound and sealed, and must be used."""
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Draw(force=True))
         await until(lambda: one.state.spare is not None)
@@ -191,25 +185,23 @@ async def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
         await one.to_end()
     laid = [event for event in one.events() if isinstance(event, events.CardDrawn) and event.spare]
     assert [event.card for event in laid] == [9]  # the ten of clubs, at its place
-    right(one.room)
 
 
 @simulated
 async def test_a_card_that_goes_back_is_people_s_to_look_for(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Retract())
         await until(lambda: one.at(Step.DEVICE))
         await one.robot.act("CountersAccepted", "two")
         await one.robot.act("FeltConfirmed")
         await one.robot.act("RoundVoided", "two", reason="a card is back in the shoe")
-    right(one.room)
 
 
 @pytest.mark.parametrize("read", ["low", "unreadable", "too_fast"])
 @simulated
 async def test_a_card_that_is_not_read_is_entered_from_the_felt(read: str, tmp_path: Path) -> None:
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         one.room.shoe.request(Draw(read=read))  # type: ignore[arg-type]
@@ -217,12 +209,11 @@ async def test_a_card_that_is_not_read_is_entered_from_the_felt(read: str, tmp_p
         await one.to_end()
     entered = [event.card for event in one.events() if isinstance(event, events.CardEntered)]
     assert entered == [20]  # the eight of diamonds
-    right(one.room)
 
 
 @simulated
 async def test_two_cards_that_come_together(tmp_path: Path) -> None:
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         one.room.shoe.request(Draw(double=True))
@@ -236,12 +227,11 @@ async def test_two_cards_that_come_together(tmp_path: Path) -> None:
         await one.robot.act("CardEntered", card=20)
         await one.robot.act("CardConfirmed", "floor")
         await one.to_end()
-    right(one.room)
 
 
 @simulated
 async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> None:
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
         await one.robot.act("FaceUpCardFound", card=20)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
@@ -252,29 +242,26 @@ async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> Non
         assert one.state.hands[1].cards == (34,)  # the nine of hearts took its place
         await one.to_end()
     assert sum("discarded" in data for data in one.data("device")) == 1
-    right(one.room)
 
 
 @simulated
 async def test_other_cards_in_the_shoe_in_a_round(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.TURN)
         one.room.shoe.request(Load(decks=6, seed=4))
         await until(lambda: one.at(Step.DEVICE))
         assert "cards were put in" in one.table.shown.state.holds[-1].detail or one.state.lost
         await asyncio.sleep(5)
         assert one.at(Step.DEVICE)  # the cover is closed again, the cards are others
-    right(one.room)
 
 
 @simulated
 async def test_a_shoe_that_is_short_of_cards(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.LOADING)
         one.room.shoe.request(Load(decks=6, seed=4, remove=("Ac",)))
         await until(lambda: one.at(Step.HELD))
         assert one.state.holds[-1].detail == "311 cards of 312"
-    right(one.room)
 
 
 # --- the shuffler -----------------------------------------------------------------------------
@@ -283,7 +270,7 @@ async def test_a_shoe_that_is_short_of_cards(tmp_path: Path) -> None:
 @simulated
 async def test_a_batch_with_another_card_in_it(tmp_path: Path) -> None:
     """The shuffler knows the cards: fifty-two of them are not enough."""
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
         one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
@@ -291,12 +278,11 @@ async def test_a_batch_with_another_card_in_it(tmp_path: Path) -> None:
         await one.robot.act("ShuffleStarted")
         await until(lambda: one.at(Step.HELD), 10)
         assert one.state.holds[-1].detail == "1 missing, 1 extra"
-    right(one.room)
 
 
 @simulated
 async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
         one.room.shuffler.request(SetJam(code="stuck"))
@@ -322,7 +308,6 @@ async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> No
         with pytest.raises(BadAct, match="no shuffle"):
             await one.table.shuffle_again(DEALER)
     assert one.whats("device").count("ShuffleStarted") == 1
-    right(one.room)
 
 
 @simulated
@@ -354,7 +339,7 @@ async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(tmp_path: Path
 
 @simulated
 async def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         assert one.room.shuffler is not None
         one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
@@ -366,7 +351,6 @@ async def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) 
         await one.robot.act("FloorRuled", "floor", way="resume")
         assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
         await until(lambda: one.at(Step.LOADING), 30)
-    right(one.room)
 
 
 def _technician() -> events.Actor:
@@ -375,7 +359,7 @@ def _technician() -> events.Actor:
 
 @simulated
 async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
-    async with serving(tmp_path) as one:
+    async with verified(tmp_path) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         shuffler = one.room.shuffler
         assert shuffler is not None
@@ -392,7 +376,6 @@ async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
         await asyncio.sleep(5)
         await one.table.shuffle_again(FLOOR)
         await until(lambda: one.at(Step.LOADING), 20)
-    right(one.room)
 
 
 # --- the record -------------------------------------------------------------------------------
@@ -400,7 +383,7 @@ async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
 
 @simulated
 async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
-    async with serving(tmp_path, "mega") as one:
+    async with verified(tmp_path, "mega") as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         acked = one.room.shoe.stand.firmware.records.room.acked
@@ -424,7 +407,6 @@ async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
         assert one.state.lost == ()
     texts = [data["text"] for data in one.data("note")]
     assert texts == [f"recorded again; nothing could be recorded since: {ROOMLESS}"]
-    right(one.room)
 
 
 @pytest.mark.parametrize("seconds", [3.5, 30.0])
@@ -432,7 +414,7 @@ async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
 async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
     """No card comes out meanwhile; what was drawn is taken once, whether or not its shoe has given
     up waiting."""
-    async with serving(tmp_path, "classic", *CARDS) as one:
+    async with verified(tmp_path, "classic", *CARDS) as one:
         await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
         await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
         one.room.book.slow = seconds
@@ -449,7 +431,6 @@ async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
         await until(lambda: is_ready(one, SHOE), LOST_AFTER)
         await one.to_end()
         assert one.state.lost == ()
-    right(one.room)
 
 
 @simulated
@@ -484,7 +465,7 @@ class Pressing:
 @simulated
 async def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> None:
     top = ("2c", "2d", "9h", "3d", "Th", "4s", "5c", "6d")
-    async with serving(tmp_path, "maxtime", *top, players=Pressing()) as one:
+    async with verified(tmp_path, "maxtime", *top, players=Pressing()) as one:
         await one.to_step(Step.TURN)
         station = one.room.station
         assert station is not None
@@ -498,4 +479,3 @@ async def test_a_button_that_is_pressed_twice_counts_once(tmp_path: Path) -> Non
     decided = [event for event in one.events() if isinstance(event, events.Decision)]
     assert [type(event) for event in decided] == [events.Hit, events.Stand]
     assert decided[0].actor.role == "player"
-    right(one.room)

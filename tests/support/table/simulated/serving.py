@@ -328,6 +328,16 @@ async def serving(
         yield one
 
 
+@asynccontextmanager
+async def verified(
+    folder: Path, game: Game | str = "classic", *top: str, **options: Any
+) -> AsyncIterator[Served]:
+    """The same; afterwards its record is verified."""
+    async with serving(folder, game, *top, **options) as one:
+        yield one
+    right(one.room)
+
+
 def whole(made: Room, top: tuple[str, ...]) -> tuple[str, ...]:
     """A whole shoe that begins so; empty: as the maker shuffles it."""
     return whole_shoe(made.game, tuple(map(card_of, top))) if top else ()
