@@ -21,6 +21,7 @@ from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import State
+from controller.screens.console.text import HouseTerms
 from controller.table.loop import BY_PEOPLE
 
 ActingRole: TypeAlias = Literal["dealer", "floor"]
@@ -81,6 +82,8 @@ class ActButton(Struct, frozen=True):
 class ButtonOptions(TypedDict, total=False):
     """Optional properties of a button."""
 
+    label: str
+    """If it is not the text of the act."""
     tail: str
     """The end of its id, if several buttons send the same act."""
     look: ButtonLook
@@ -93,8 +96,9 @@ class ButtonOptions(TypedDict, total=False):
 class AllowedActs:
     """The acts that the procedure accepts in the state of a view."""
 
-    def __init__(self, view: View, game: Game) -> None:
+    def __init__(self, view: View, game: Game, terms: HouseTerms) -> None:
         self.view = view
+        self._texts = terms.texts
         self.game = game
         self.state = state_of(view.state)
         self._procedure = _procedure(game)
@@ -120,7 +124,6 @@ class AllowedActs:
     def offer(
         self,
         name: str,
-        label: str,
         fields: Mapping[str, Any] | None = None,
         *,
         who: ActingRole = "dealer",
@@ -132,12 +135,11 @@ class AllowedActs:
         if not self.takes(name, {**fields, **(sample or {})}, who):
             return ()
         people = self.people(name, fields) if who == "floor" else 0
-        return (self.button(name, label, fields, people=people, **trim),)
+        return (self.button(name, fields, people=people, **trim),)
 
-    @staticmethod
     def button(
+        self,
         name: str,
-        label: str,
         fields: Mapping[str, Any] | None = None,
         *,
         people: int = 0,
@@ -147,7 +149,7 @@ class AllowedActs:
         act = msgspec.json.encode({"type": name, **(fields or {})}).decode()
         return ActButton(
             "-".join(filter(None, ("act", name.lower(), trim.get("tail", "")))),
-            label,
+            trim.get("label") or self._texts(f"console.do.{name}"),
             act,
             trim.get("look", "main"),
             trim.get("hint", ""),

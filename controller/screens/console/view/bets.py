@@ -77,7 +77,7 @@ def _enter(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> tup
     if not options:
         return ()
     ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
-    action = o.button("WagerPlaced", t.seat(number), {"seat": number}, tail=str(number))
+    action = o.button("WagerPlaced", {"seat": number}, label=t.seat(number), tail=str(number))
     inputs = (ask, money(t, "amount", "amount"))
     return (replace(action, inputs=inputs, look="choice", preferred_key=str(number)),)
 
@@ -102,8 +102,7 @@ def _back(
     if not options:
         return ()
     ask = ActField("bet", "one", t.texts("console.ask.bet"), options)
-    label = t.texts("console.do.WagerRemoved")
-    action = o.button("WagerRemoved", label, {"seat": number}, tail=str(number), look="quiet")
+    action = o.button("WagerRemoved", {"seat": number}, tail=str(number), look="quiet")
     return (replace(action, inputs=(ask,)),)
 
 

@@ -71,7 +71,7 @@ def _one(name: str, key: str, who: ActingRole = "dealer") -> Makes:
     """One act without fields."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-        return o.offer(name, _does(t, name), who=who, preferred_key=key)
+        return o.offer(name, who=who, preferred_key=key)
 
     return makes
 
@@ -80,13 +80,9 @@ def _vault(name: str, key: str) -> Makes:
     """One act that the vault completes: only the prompt shows that it is due."""
 
     def makes(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-        return (o.button(name, _does(t, name), preferred_key=key),)
+        return (o.button(name, preferred_key=key),)
 
     return makes
-
-
-def _does(t: HouseTerms, name: str) -> str:
-    return t.texts(f"console.do.{name}")
 
 
 def capital(words: str) -> str:
@@ -123,7 +119,7 @@ def _choice(o: AllowedActs, p: PromptShown, t: HouseTerms, word: str) -> tuple[A
     look: ButtonLook = "quiet" if word in ("withdraw", "surrender", "refuse_card") else "choice"
     look = "main" if word == "confirm" else look
     first = o.offer(
-        name, capital(t.choice(word)), fields, hint=hint, look=look, preferred_key=_KEYS[word]
+        name, fields, label=capital(t.choice(word)), hint=hint, look=look, preferred_key=_KEYS[word]
     )
     return (*first, *_other_amount(o, p, t, word, fields))
 
@@ -134,15 +130,14 @@ def _other_amount(
     """A double for less, or an insurance below half the wager, if allowed."""
     unit = o.game.money.unit
     bare = {name: value for name, value in fields.items() if name != "amount"}
-    label = t.texts("console.do.less", what=capital(t.choice(word)))
     whole = p.amount if word == "insure" else p.stake
     less = word == "insure" or (word == "double" and o.game.options.double.for_less)
     if not less or whole <= unit:
         return ()
     return o.offer(
         _ACTS[word],
-        label,
         bare,
+        label=t.texts("console.do.less", what=capital(t.choice(word))),
         sample={"amount": unit},
         tail="less",
         look="quiet",
@@ -161,18 +156,18 @@ def _pay(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]
         inputs = (money(t, "amount", "declared"),)
         return o.offer(
             "Paid",
-            _does(t, "Declared"),
+            label=t.texts("console.do.Declared"),
             sample={"amount": due.moves},
             inputs=inputs,
             preferred_key="p",
         )
-    alone = o.offer("Paid", t.texts(f"console.do.{p.tell.value}"), preferred_key="p")
+    alone = o.offer("Paid", label=t.texts(f"console.do.{p.tell.value}"), preferred_key="p")
     if len(o.state.due) < 2:
         return alone
     every = t.counted(len(o.state.due), "payment")
     return (
         *alone,
-        *o.offer("AllPaid", _does(t, "AllPaid"), look="choice", hint=every, preferred_key="a"),
+        *o.offer("AllPaid", look="choice", hint=every, preferred_key="a"),
     )
 
 
@@ -184,9 +179,7 @@ def bank_asks(t: HouseTerms) -> tuple[ActField, ...]:
 
 
 def _open(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer(
-        "TableOpened", _does(t, "TableOpened"), who="floor", inputs=bank_asks(t), preferred_key="o"
-    )
+    return o.offer("TableOpened", who="floor", inputs=bank_asks(t), preferred_key="o")
 
 
 def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -194,15 +187,15 @@ def _shuffled(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton,
     does."""
     if not _has(o, "shuffler"):
         return _by_hand(o, t)
-    label, hint = _does(t, AGAIN), t.texts("console.hint.look_first")
-    again = o.button(AGAIN, label, look="quiet", hint=hint, people=1, preferred_key="s")
+    hint = t.texts("console.hint.look_first")
+    again = o.button(AGAIN, look="quiet", hint=hint, people=1, preferred_key="s")
     return (*_by_hand(o, t), again)
 
 
 def _by_hand(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     if not o.view.by_hand:
         return ()
-    return o.offer("ShuffleDone", _does(t, "ShuffleDone"), preferred_key="s")
+    return o.offer("ShuffleDone", preferred_key="s")
 
 
 def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -211,14 +204,12 @@ def _load(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...
     if _has(o, "shoe"):
         return ()
     hint = t.counted(p.count, "card")
-    return o.offer("ShoeLoaded", _does(t, "ShoeLoaded"), fields, hint=hint, preferred_key="l")
+    return o.offer("ShoeLoaded", fields, hint=hint, preferred_key="l")
 
 
 def _refill(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     """During a round there are too few cards for a shuffler: the dealer shuffles."""
-    started = o.offer(
-        "ShuffleStarted", _does(t, "ShuffleStarted"), look="choice", preferred_key="s"
-    )
+    started = o.offer("ShuffleStarted", look="choice", preferred_key="s")
     return (*started, *_by_hand(o, t), *_load(o, p, t))
 
 
@@ -227,12 +218,8 @@ def _has(o: AllowedActs, device: str) -> bool:
 
 
 def _wagers(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    lay = (
-        (o.button("LaySpare", _does(t, "LaySpare"), preferred_key="l"),)
-        if p.place == "spare"
-        else ()
-    )
-    shuffle = o.offer("ShuffleCalled", _does(t, "ShuffleCalled"), look="quiet", preferred_key="b")
+    lay = (o.button("LaySpare", preferred_key="l"),) if p.place == "spare" else ()
+    shuffle = o.offer("ShuffleCalled", look="quiet", preferred_key="b")
     return (*(lay if o.state.seats else ()), *shuffle)
 
 
@@ -250,7 +237,7 @@ def _rule(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...
     for way in p.choices:
         label, tail = capital(t.way(way)), way.replace("_", "-")
         look: ButtonLook = "care" if way in ("void", "decks_out") else "choice"
-        made += o.offer("FloorRuled", label, {"way": way}, who="floor", tail=tail, look=look)
+        made += o.offer("FloorRuled", {"way": way}, label=label, who="floor", tail=tail, look=look)
     return made
 
 
@@ -261,24 +248,18 @@ def card_ask(t: HouseTerms) -> ActField:
 def _enter(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
     card = next((one for one in DECK if o.takes("CardEntered", {"card": one}, "dealer")), 0)
     inputs, sample = (card_ask(t),), {"card": card}
-    entered = o.offer(
-        "CardEntered", _does(t, "CardEntered"), sample=sample, inputs=inputs, preferred_key="e"
-    )
-    unknown = _does(t, "UnknownCardDrawn")
-    return (*entered, *o.offer("UnknownCardDrawn", unknown, look="quiet", preferred_key="j"))
+    entered = o.offer("CardEntered", sample=sample, inputs=inputs, preferred_key="e")
+    return (*entered, *o.offer("UnknownCardDrawn", look="quiet", preferred_key="j"))
 
 
 def _confirm_card(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    yes = o.offer("CardConfirmed", _does(t, "CardConfirmed"), who="floor", preferred_key="c")
-    rejected = _does(t, "CardRejected")
-    return (*yes, *o.offer("CardRejected", rejected, who="floor", look="quiet", preferred_key="r"))
+    yes = o.offer("CardConfirmed", who="floor", preferred_key="c")
+    return (*yes, *o.offer("CardRejected", who="floor", look="quiet", preferred_key="r"))
 
 
 def _device(o: AllowedActs, p: PromptShown, t: HouseTerms) -> tuple[ActButton, ...]:
-    label, hint = _does(t, "CountersAccepted"), t.texts("console.hint.accept")
-    return o.offer(
-        "CountersAccepted", label, who="floor", look="quiet", hint=hint, preferred_key="a"
-    )
+    hint = t.texts("console.hint.accept")
+    return o.offer("CountersAccepted", who="floor", look="quiet", hint=hint, preferred_key="a")
 
 
 _ANSWERS: Final[dict[Tell, Makes]] = {
@@ -348,25 +329,23 @@ def groups(offers: AllowedActs, terms: HouseTerms) -> tuple[MenuGroup, ...]:
 
 
 def call_floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
-    return o.offer("FloorCalled", _does(t, "FloorCalled"), look="quiet", preferred_key="f")
+    return o.offer("FloorCalled", look="quiet", preferred_key="f")
 
 
 def _cards(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     card = (card_ask(t),)
     first = {"card": _free(o)}
-    made = o.offer("CardMisread", _does(t, "CardMisread"))
-    made += o.offer("FaceUpCardFound", _does(t, "FaceUpCardFound"), sample=first, inputs=card)
-    made += o.offer("ErrorCardExposed", _does(t, "ErrorCardExposed"), sample=first, inputs=card)
+    made = o.offer("CardMisread")
+    made += o.offer("FaceUpCardFound", sample=first, inputs=card)
+    made += o.offer("ErrorCardExposed", sample=first, inputs=card)
     made += _which(o, t)
     for name in ("SeatMissed", "SeatShorted"):
         made += _of_seat(o, t, name)
-    made += o.offer("UnknownCardDrawn", _does(t, "UnknownCardDrawn"))
+    made += o.offer("UnknownCardDrawn")
     inputs = (_choose(t, "why", "why", tuple(FieldOption(why, t.detail(why)) for why in _DECKS)),)
-    made += o.offer(
-        "DeckSuspect", _does(t, "DeckSuspect"), sample={"why": _DECKS[0]}, inputs=inputs
-    )
+    made += o.offer("DeckSuspect", sample={"why": _DECKS[0]}, inputs=inputs)
     empty = t.texts("console.sure.shoe_empty")
-    return made + o.offer("ShoeRanOut", _does(t, "ShoeRanOut"), look="care", confirmation=empty)
+    return made + o.offer("ShoeRanOut", look="care", confirmation=empty)
 
 
 def _free(o: AllowedActs) -> int:
@@ -380,7 +359,7 @@ def _which(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
         return ()
     options = tuple(FieldOption(one, t.detail(str(one))) for one in open_to)
     inputs, sample = (_choose(t, "which", "which", options),), {"which": open_to[0]}
-    return o.offer("DealerCardMissed", _does(t, "DealerCardMissed"), sample=sample, inputs=inputs)
+    return o.offer("DealerCardMissed", sample=sample, inputs=inputs)
 
 
 def _choose(t: HouseTerms, name: str, label: str, options: tuple[FieldOption, ...]) -> ActField:
@@ -401,7 +380,7 @@ def _of_seat(o: AllowedActs, t: HouseTerms, name: str) -> tuple[ActButton, ...]:
     if not seats:
         return ()
     inputs = (_choose(t, "seat", "seat", _seats_of(t, seats)),)
-    return o.offer(name, _does(t, name), sample={"seat": seats[0]}, inputs=inputs)
+    return o.offer(name, sample={"seat": seats[0]}, inputs=inputs)
 
 
 def _play(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
@@ -409,7 +388,7 @@ def _play(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     seats = (FieldOption(0, t.texts("console.ask.no_seat")), *_seats_of(t, _playing(o)))
     for name in _DISPUTES:
         inputs = (_choose(t, "seat", "seat_or_none", seats),)
-        made += o.offer(name, _does(t, name), sample={"seat": 0}, inputs=inputs)
+        made += o.offer(name, sample={"seat": 0}, inputs=inputs)
     return made + _of_seat(o, t, "PlayerAbsent")
 
 
@@ -421,15 +400,13 @@ def _floor(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     reason = (ActField("reason", "text", t.texts("console.ask.reason"), reasons),)
     made = o.offer(
         "RoundVoided",
-        _does(t, "RoundVoided"),
         who="floor",
         sample={"reason": "x"},
         look="care",
         inputs=reason,
     )
     made += _correction(o, t)
-    closed = _does(t, "TableClosed")
-    made += o.offer("TableClosed", closed, who="floor", look="care", inputs=bank_asks(t))
+    made += o.offer("TableClosed", who="floor", look="care", inputs=bank_asks(t))
     return made + adoptions(o, t)
 
 
@@ -455,7 +432,6 @@ def _correction(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     sample |= {"paid": 0, "due": 1}
     return o.offer(
         "PaymentCorrected",
-        _does(t, "PaymentCorrected"),
         who="floor",
         sample=sample,
         look="care",
@@ -477,8 +453,8 @@ def tests(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
     return tuple(
         o.button(
             TEST,
-            t.texts("console.do.SelfTest", device=t.device(device)),
             {"serial": device.serial},
+            label=t.texts("console.do.SelfTest", device=t.device(device)),
             tail=device.serial.lower(),
         )
         for device in o.view.devices
@@ -502,8 +478,8 @@ def adoptions(o: AllowedActs, t: HouseTerms) -> tuple[ActButton, ...]:
             made.append(
                 o.button(
                     ADOPT,
-                    label,
                     fields,
+                    label=label,
                     tail=f"{device.serial.lower()}{'-skip' if skip else ''}",
                     look="care",
                     hint=device.held,

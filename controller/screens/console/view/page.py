@@ -138,7 +138,7 @@ class ConsolePage(Struct, frozen=True):
 def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePage:
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
     terms = HouseTerms(texts, money)
-    offers = AllowedActs(view, game)
+    offers = AllowedActs(view, game, terms)
     instruction, say = _instruction(offers, terms)
     nobody = view.dealer is None
     may = not view.stopped
