@@ -361,20 +361,6 @@ def test_ranges_are_subtrees_that_never_overlap(one: int, other: int) -> None:
         assert [begin for begin, _ in grown[1:]] == [end for _, end in grown[:-1]]
 
 
-def test_ranges_can_be_gathered_in_one_reading() -> None:
-    wanted = {*merkle.inclusion_ranges(41, 101), *merkle.consistency_ranges(67, 101)}
-    spans = {one: Span(one[0]) for one in wanted}
-    for index in range(101):
-        for (begin, end), span in spans.items():
-            if begin <= index < end:
-                span.add(LEAF[index])
-    found = {one: span.root() for one, span in spans.items()}
-    gathered = tuple(found[one] for one in merkle.inclusion_ranges(41, 101))
-    assert gathered == WHOLE.inclusion(41, 101)
-    gathered = tuple(found[one] for one in merkle.consistency_ranges(67, 101))
-    assert gathered == WHOLE.consistency(67, 101)
-
-
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=150), st.data())
 def test_pymerkle_makes_the_same_proofs(records: list[bytes], data: st.DataObject) -> None:
     theirs = InmemoryTree(algorithm="sha256")
@@ -426,8 +412,3 @@ def test_malformed_hashes_are_rejected(wrong: Any) -> None:
     bad = (wrong, *grown[1:])
     assert not check_consistency(3, 5, bad, ROOTS[3], ROOTS[5])
     assert not check_consistency(5, 5, (), wrong, wrong)
-
-
-def test_only_subtrees_have_a_root() -> None:
-    with pytest.raises(ValueError, match=r"no subtree; allowed: up to 2$"):
-        WHOLE.subtree(1, 3)

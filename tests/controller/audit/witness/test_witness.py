@@ -108,18 +108,17 @@ def test_earlier_segments_are_not_needed(record: Path, archive: Path) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 40, 3))
-def test_it_continues_from_any_position(count: int, tmp_path: Path) -> None:
-    """Also at segment boundaries, with a checkpoint behind a segment's first record."""
-    record, archive = tmp_path / "record", tmp_path / "archive"
-    log = begun(record, size=8192)
+def test_it_continues_from_any_position(count: int, place: Path, archive: Path) -> None:
+    """Also at segment boundaries, with a checkpoint behind a segment's first place."""
+    log = begun(place, size=8192)
     before = 0
     for at in range(5):
         for one in range(count):
             log.write([note(f"{at} {one}", 150)])
         log.sign()
-        made = seen_by(record, archive)
+        made = seen_by(place, archive)
         assert made.before == before
-        assert made.root == root_of(record, made.size)
+        assert made.root == root_of(place, made.size)
         before = made.size
     log.close()
 
@@ -134,17 +133,16 @@ def test_cosigning_again_keeps_the_first_note(whole: Path, archive: Path) -> Non
     assert file.read_text("utf-8") == first.note
 
 
-def test_a_growing_record_is_cosigned_up_to_its_last_checkpoint(tmp_path: Path) -> None:
-    record, archive = tmp_path / "record", tmp_path / "archive"
-    log = begun(record)
+def test_a_growing_record_is_cosigned_up_to_its_last_checkpoint(place: Path, archive: Path) -> None:
+    log = begun(place)
     play(log, 1, 3)
     log.write([note("not signed yet")])
-    made = seen_by(record, archive)
+    made = seen_by(place, archive)
     assert made.size == log.where.seq - 2
-    with segment_file(record, 1).open("r+b") as file:  # half of a write in progress
-        file.seek(next(segments(record)).end)
+    with segment_file(place, 1).open("r+b") as file:  # half of a write in progress
+        file.seek(next(segments(place)).end)
         file.write(b"\x80\0\0\0half")
-    assert seen_by(record, archive).size == made.size
+    assert seen_by(place, archive).size == made.size
     log.close()
 
 
@@ -222,21 +220,22 @@ def test_a_shorter_fork_is_rejected(tmp_path: Path, record: Path, archive: Path)
     refused(other, archive, RecordTruncated, "was cut off, or is an older copy")
 
 
-def test_rewritten_unsigned_records_are_rejected(tmp_path: Path) -> None:
+def test_rewritten_unsigned_records_are_rejected(
+    tmp_path: Path, place: Path, archive: Path
+) -> None:
     """Frames, chain and CRC are valid; the last checkpoint is before what was seen."""
-    record, archive = tmp_path / "record", tmp_path / "archive"
-    log = begun(record)
+    log = begun(place)
     play(log, 1, 1)
     log.close()
-    other = copied(record, tmp_path / "other")
-    for place, words, signs in ((record, "as it was", True), (other, "as it was not", False)):
-        log = begun(place)
+    other = copied(place, tmp_path / "other")
+    for where, words, signs in ((place, "as it was", True), (other, "as it was not", False)):
+        log = begun(where)
         log.write([note(words)] * 4)
         if signs:
             log.close()
         else:
             log.write([note(words)] * 4)
-    seen_by(record, archive)
+    seen_by(place, archive)
     refused(other, archive, RecordRewritten, "it was rewritten: the first")
     log.close()
 
@@ -318,22 +317,20 @@ def test_a_forged_checkpoint_is_rejected(tmp_path: Path, monkeypatch: pytest.Mon
         seen_by(record, tmp_path / "archive")
 
 
-def test_a_record_without_its_first_segment_is_rejected(whole: Path, tmp_path: Path) -> None:
-    copy = copied(whole, tmp_path / "copy")
-    segment_file(copy, 1).unlink()
+def test_a_record_without_its_first_segment_is_rejected(record: Path, archive: Path) -> None:
+    segment_file(record, 1).unlink()
     with pytest.raises(WitnessProblem, match="segment 1 is needed, the first that is here is 2"):
-        seen_by(copy, tmp_path / "archive")
+        seen_by(record, archive)
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_flipped_bit_is_never_cosigned(number: int, whole: Path, tmp_path: Path) -> None:
-    copy, archive = copied(whole, tmp_path / "copy"), tmp_path / "archive"
-    file = segment_file(copy, number)
+def test_a_flipped_bit_is_never_cosigned(number: int, record: Path, archive: Path) -> None:
+    file = segment_file(record, number)
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 4
     file.write_bytes(data)
     with pytest.raises(RecordProblem):
-        seen_by(copy, archive)
+        seen_by(record, archive)
     assert not list(archive.glob("*/cosigned/*"))
 
 
