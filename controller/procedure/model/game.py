@@ -16,6 +16,7 @@ from controller.procedure.model.events import Event, Role
 from controller.procedure.model.state import Place
 from controller.rules.irregularities import Irregularity, Jurisdiction, Way
 from controller.rules.money import Amount, in_chips
+from controller.rules.option_constraints import off_features
 from controller.rules.options import Limit, Options
 from controller.rules.payouts import can_push
 
@@ -246,7 +247,9 @@ class Game:
         self.decks = options.decks
         self.money = options.money
         self.peeks = frozenset(_UP_VALUES[card] for card in options.dealer.peek)
-        self.offered = frozenset(self._offered())
+        self.offered = frozenset(
+            bet for bet in BETS if not off_features(f"limits.{bet}.min", options)
+        )
         self.limits: dict[str, Limit] = {bet: getattr(options.limits, bet) for bet in BETS}
         self.can_push = can_push(options)
         self.waits_for_settlement = options.blackjack.paid == "at_settlement"
@@ -260,19 +263,6 @@ class Game:
         self.pay_rules = lru_cache(maxsize=256)(self._pay_rules)
         self.won_lamps = lru_cache(maxsize=64)(_won_lamps)
         self._shown: dict[object, tuple[Effect, ...]] = {}
-
-    def _offered(self) -> list[str]:
-        o = self.options
-        offered = ["main"]
-        if o.bonus.diamond.pays is not None:
-            offered.append("diamond")
-        if o.bonus.buster.pays is not None:
-            offered.append("buster")
-        if o.toke.allowed:
-            offered.append("toke_main")
-            if o.bonus.buster.pays is not None:
-                offered.append("toke_buster")
-        return offered
 
     def _chips_for(self, amount: Amount) -> tuple[tuple[int, str], ...]:
         return in_chips(amount, self.options.chips)

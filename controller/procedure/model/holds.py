@@ -65,28 +65,20 @@ def stopped_at(s: State) -> Step:
     return step
 
 
-def applicable(s: State, hold: Hold, way: Way) -> bool:
-    """Whether the way can be taken from the step at which the hold was made."""
-    if way is Way.ENTER_CARD:
-        # The hole card lies face down and cannot be read from the felt. Nor may a card be known
-        # before the wagers are placed.
-        hole_next = hold.back is Step.DEALING and s.places[s.dealt].kind == "hole"
-        return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
-    if way is Way.VOID:
-        return bool(s.hands)
-    if way in (Way.BURN, Way.DISCARD):
-        # At the reveal the card in doubt is the hole card, which stays on the felt.
-        return hold.back is not Step.REVEAL or hold.what is not Irregularity.CARD_UNREADABLE
-    if way is Way.USE_NEXT:
-        return s.spare is None
-    if way is Way.DEAL_ON:
-        # Before the first two cards lie no published rule says how it is dealt on.
-        return s.spare is None and hold.back in (*NO_CARD, *CARD_STEPS[1:])
-    if way is Way.REOPEN_INSURANCE:
-        return may_reopen_insurance(s, hold)
-    if way in (Way.DEALER_LAST, Way.DEAD_HAND, Way.SECOND_CARD_LAST):
-        return hold.back is Step.DEALING
-    return True
+def _may_enter_card(s: State, hold: Hold) -> bool:
+    """The hole card lies face down and cannot be read from the felt. Nor may a card be known before
+    the wagers are placed."""
+    hole_next = hold.back is Step.DEALING and s.places[s.dealt].kind == "hole"
+    return not hole_next and (bool(s.seats) or hold.back is not Step.WAGERING)
+
+
+def _leaves_felt(s: State, hold: Hold) -> bool:
+    """At the reveal the card in doubt is the hole card, which stays on the felt."""
+    return hold.back is not Step.REVEAL or hold.what is not Irregularity.CARD_UNREADABLE
+
+
+def _in_deal(s: State, hold: Hold) -> bool:
+    return hold.back is Step.DEALING
 
 
 def may_reopen_insurance(s: State, hold: Hold) -> bool:
@@ -98,6 +90,27 @@ def may_reopen_insurance(s: State, hold: Hold) -> bool:
         seat.number == hold.seat and seat.answer == "even_money" for seat in s.seats
     ) and any(hand.seat == hold.seat and hand.out for hand in s.hands)
     return answered and not paid_even
+
+
+_APPLICABLE: Final[dict[Way, Callable[[State, Hold], bool]]] = {
+    Way.ENTER_CARD: _may_enter_card,
+    Way.VOID: lambda s, hold: bool(s.hands),
+    Way.BURN: _leaves_felt,
+    Way.DISCARD: _leaves_felt,
+    Way.USE_NEXT: lambda s, hold: s.spare is None,
+    # Before the first two cards lie no published rule says how it is dealt on.
+    Way.DEAL_ON: lambda s, hold: s.spare is None and hold.back in (*NO_CARD, *CARD_STEPS[1:]),
+    Way.REOPEN_INSURANCE: may_reopen_insurance,
+    Way.DEALER_LAST: _in_deal,
+    Way.DEAD_HAND: _in_deal,
+    Way.SECOND_CARD_LAST: _in_deal,
+}
+"""When a way can be taken; all others always can."""
+
+
+def applicable(s: State, hold: Hold, way: Way) -> bool:
+    """Whether the way can be taken from the step at which the hold was made."""
+    return way not in _APPLICABLE or _APPLICABLE[way](s, hold)
 
 
 def fires_at_once(g: Game, s: State, new: Hold, way: Way) -> bool:

@@ -80,7 +80,14 @@ class _Rounds:
         self._table = table
         self._suited = table.game.options.blackjack.pays_diamonds is not None
         self._stake = stakes_for(table.game, side=False).main
-        self._voice = voice(table.game, SEAT)
+        player_of_seat = voice(table.game, SEAT)
+        self._events = {
+            Step.DEALING: HoleDealt(SHOE, "enumerated"),
+            Step.TURN: Stand(player_of_seat, SEAT, 0),
+            Step.INSURANCE: Decline(player_of_seat, SEAT),
+            Step.INSURANCE_CLOSE: InsuranceClosed(DEALER),
+            Step.NATURALS: PayTaken(player_of_seat, SEAT),
+        }
         self._likely: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         self._settled: dict[tuple[str, int], int] = defaultdict(int)
         """The number of ways of this level to settle the wager, by outcome and net."""
@@ -159,21 +166,10 @@ class _Rounds:
 
     def _next(self, s: State) -> Event:
         """Returns the event that follows without a relevant card."""
-        match s.step:
-            case Step.DEALING:
-                return HoleDealt(SHOE, "enumerated")
-            case Step.TURN:
-                return Stand(self._voice, SEAT, 0)
-            case Step.INSURANCE:
-                return Decline(self._voice, SEAT)
-            case Step.INSURANCE_CLOSE:
-                return InsuranceClosed(DEALER)
-            case Step.NATURALS:
-                return PayTaken(self._voice, SEAT)
-            case Step.PAYING:
-                return pay(s)
-            case _:
-                raise RoundStuck(f"nobody knows how to go on from {s.step.value}")
+        event = pay(s) if s.step is Step.PAYING else self._events.get(s.step)
+        if event is None:
+            raise RoundStuck(f"nobody knows how to go on from {s.step.value}")
+        return event
 
     def _key(self, s: State) -> object:
         """Returns the state's key for merging: everything but the order of the cards."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -129,25 +129,23 @@ def _watcher() -> RoundWatcher:
     return watch
 
 
+_FIELD_TEXT: Final[dict[str, Callable[[Any], str]]] = {
+    "card": NAMES.__getitem__,
+    "amount": _CENTS.amount,
+    "hand": "hand {}".format,
+    "seat": "seat {}".format,
+}
+
+
 def _event_detail(event: Event) -> str:
     """Returns the fields of an event as text: seat, hand, amounts, a face-up card."""
     said = []
+    hides = isinstance(event, HoleDealt | HoleRevealed)  # commitments are not printed
     for name in event.__struct_fields__:
         value = getattr(event, name)
-        if name == "actor" or value is None or value is False:
+        if name == "actor" or value is None or value is False or (hides and name != "card"):
             continue
-        if isinstance(event, HoleDealt | HoleRevealed) and name != "card":
-            continue  # commitments are not printed
-        if value is True:
-            said.append(name)
-        elif name == "card":
-            said.append(NAMES[value])
-        elif name == "amount":
-            said.append(_CENTS.amount(value))
-        elif name == "hand":
-            said.append(f"hand {value}")
-        else:
-            said.append(f"{name} {value}" if name == "seat" else str(value))
+        said.append(name if value is True else _FIELD_TEXT.get(name, str)(value))
     return f": {', '.join(said)}" if said else ""
 
 
