@@ -106,17 +106,16 @@ def open_card(args: argparse.Namespace) -> int:
         holes = sealed_hole_cards(record, turn)
         log_access(record, "open hole card", f"round {turn}", who=who, reason=reason)
         found = [(hole, open_hole_card(record, hole, private)) for hole in holes]
-        if args.json:
-            print_json(
-                [
-                    {"round": hole.round, "seq": hole.seq, "utc": hole.utc, "card": NAMES[card]}
-                    for hole, card in found
-                ]
-            )
-            return 0
-        for hole, card in found:
-            name, at = f"{card_words(card)} ({NAMES[card]})", format_time(hole.utc)
-            print(f"round {turn}: the hole card was the {name}, dealt at {at}, record {hole.seq}")
+        lines = [
+            f"round {turn}: the hole card was the {card_words(card)} ({NAMES[card]}), "
+            f"dealt at {format_time(hole.utc)}, record {hole.seq}"
+            for hole, card in found
+        ]
+        answer = [
+            {"round": hole.round, "seq": hole.seq, "utc": hole.utc, "card": NAMES[card]}
+            for hole, card in found
+        ]
+        show(args, answer, "\n".join(lines))
     return 0
 
 

@@ -174,7 +174,9 @@ class RecordReplay:
         self._begun = False
         self._standing: OtherCodeState | None = None
         """What is known of the state under other code."""
-        self._seq = self._again = self._taken = 0
+        self._seq = 0
+        self.again = self.taken = 0
+        """How many decisions and refusals were repeated, and how many were not."""
         self.state: State | None = None
         """None before the first decision, and under other code."""
 
@@ -202,16 +204,11 @@ class RecordReplay:
         """The encoded state as in a snapshot; empty if it is unknown."""
         return b"" if self._standing else encode(self.state)
 
-    @property
-    def counted(self) -> tuple[int, int]:
-        """How many decisions and refusals were repeated, and how many were not."""
-        return self._again, self._taken
-
     def folded(self, procedure: Procedure) -> ReplayResult:
         """The result for this procedure. Raises OtherProcedure."""
         if self._opened is not None and self._opened.proc != proc_of(procedure.game):
             self._hand_over(f"seq {self._seq}")
-        return ReplayResult(self.state, self._seq, self._again, self._taken)
+        return ReplayResult(self.state, self._seq, self.again, self.taken)
 
     # --- whose decisions they are ---------------------------------------------------------
 
@@ -280,7 +277,7 @@ class RecordReplay:
         if self._procedure is None:
             if record.kind == "decision" and self._standing is not None:
                 self._standing = other_code_state_after(self._standing, record)
-            self._taken += 1
+            self.taken += 1
             return
         said = decode_event(record.data)
         answer = self._answer(place, record, said)
@@ -291,7 +288,7 @@ class RecordReplay:
             raise self._disagrees(place, record, _difference(read(record.data), made))
         if isinstance(answer, Decision):
             self.state = answer.state
-        self._again += 1
+        self.again += 1
 
     def _answer(
         self, place: RecordPosition, record: Record, said: RecordedEvent

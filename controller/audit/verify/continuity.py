@@ -103,10 +103,13 @@ class SegmentBoots:
             self._signed_by(mono)
             self.now.mono = mono
             self.ended.append(self.now)
-        if any(boot.name == record.boot for boot in self.ended):
-            self._findings.report(f"boot {record.boot} was over")
-        if not all(map(HEX16.fullmatch, (record.boot, *ran))):
-            self._findings.report("its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f")
+        self._findings.report_if(
+            any(boot.name == record.boot for boot in self.ended), f"boot {record.boot} was over"
+        )
+        self._findings.report_if(
+            not all(map(HEX16.fullmatch, (record.boot, *ran))),
+            "its boot, sw, conf or proc is not 16 digits 0 to 9 and a to f",
+        )
         self.now, self.ran, self.former = BootState(record.boot), ran, seq - 1
         self.begun = self._key = None
         self.unusual = True
@@ -123,8 +126,7 @@ class SegmentBoots:
             )
             self.now.unrecorded = 0
         if kind not in AFTER_CLOSED:
-            if self.now.closed:
-                self._findings.report(f"a {kind} follows on closed")
+            self._findings.report_if(self.now.closed, f"a {kind} follows on closed")
             if not self.ended and self.other is None:
                 self.other = self._findings.at()
         settled = self.begun is not None and (bool(self.ended) or self.other is not None)
@@ -139,10 +141,10 @@ class SegmentBoots:
             self._findings.report(f"a boot begins with {kind}, not with opened")
             return
         self.inherits = self._findings.at()
-        if self.opened is not None and self.ran != _short(self.opened):
-            self._findings.report(
-                "sw, conf or proc is not the beginning of that in its boot's opened"
-            )
+        self._findings.report_if(
+            self.opened is not None and self.ran != _short(self.opened),
+            "sw, conf or proc is not the beginning of that in its boot's opened",
+        )
         given = self._given
         if given is not None and given.boot == self.now.name:
             self._key, self.now.certified = given, given.seq
@@ -151,8 +153,7 @@ class SegmentBoots:
 
     def opened_record(self, record: Strict, seq: int) -> OpenedData:
         opened = msgspec.json.decode(record.bytes, type=OpenedData)
-        if self.now.opened or not self.begun:
-            self._findings.report("its boot was opened already")
+        self._findings.report_if(self.now.opened or not self.begun, "its boot was opened already")
         wrong = wrong_opened(opened, seq)
         if wrong:
             self._findings.report(f"opened: {wrong}")
@@ -160,14 +161,17 @@ class SegmentBoots:
             self._findings.report(
                 f"the boot found {opened.last} records; {self.former} stand before it"
             )
-        if opened.origin != self.origin:
-            self._findings.report(f"the boot is of {opened.origin}, another record")
-        if self.ran != _short(opened):
-            self._findings.report(
-                "sw, conf or proc is not the beginning of that in its boot's opened"
-            )
-        if self.opened is not None and opened.table_key != self.opened.table_key:
-            self._findings.report("the table's key is another one than that of the boot before")
+        self._findings.report_if(
+            opened.origin != self.origin, f"the boot is of {opened.origin}, another record"
+        )
+        self._findings.report_if(
+            self.ran != _short(opened),
+            "sw, conf or proc is not the beginning of that in its boot's opened",
+        )
+        self._findings.report_if(
+            self.opened is not None and opened.table_key != self.opened.table_key,
+            "the table's key is another one than that of the boot before",
+        )
         self.opened, self.opened_bytes = opened, encode(opened)
         self.now.opened, self.now.unrecorded = seq, opened.torn
         self.unusual = self.unusual or opened.torn > 0
@@ -184,8 +188,10 @@ class SegmentBoots:
             self.now.unrecorded = 0
             return None
         self.now.unrecorded -= tail.size
-        if (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)):
-            self._findings.report("two people are named where they accept a tail, and only there")
+        self._findings.report_if(
+            (tail.verdict == "accepted") != (len(set(tail.two)) == 2 == len(tail.two)),
+            "two people are named where they accept a tail, and only there",
+        )
         return tail
 
     def certificate_record(self, record: Strict) -> None:
@@ -200,10 +206,10 @@ class SegmentBoots:
         if key is None:
             return
         self.now.certified = key.seq
-        if key.boot != record.boot or self.now.opened not in (0, key.seq):
-            self._findings.report(
-                f"the certificate is of boot {key.boot}, opened by record {key.seq}"
-            )
+        self._findings.report_if(
+            key.boot != record.boot or self.now.opened not in (0, key.seq),
+            f"the certificate is of boot {key.boot}, opened by record {key.seq}",
+        )
 
     def _certified(self, note: str) -> Certificate | None:
         """Decode the certificate of a boot's key and verify it with the table's key."""
@@ -228,18 +234,20 @@ class SegmentBoots:
         if self._key is None:
             self._findings.report("a checkpoint of a boot whose key is not certified before it")
             return
-        if self._key.boot != record.boot:
-            self._findings.report(
-                f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}"
-            )
+        self._findings.report_if(
+            self._key.boot != record.boot,
+            f"a checkpoint of boot {record.boot}; the key is that of {self._key.boot}",
+        )
         verify_note(note, (self._key.verifier,))
         if self._matches_tree(said, "checkpoint", tree, seq):
             self.signed = max(self.signed, said.size)
 
     def witnessed_record(self, record: Strict, tree: PartOfTree, seq: int) -> None:
         note, said = self._read_checkpoint(record)
-        if not any(len(one.bytes) == _COSIGNATURE for one in note.signatures):
-            self._findings.report("a witnessed checkpoint without a countersignature")
+        self._findings.report_if(
+            not any(len(one.bytes) == _COSIGNATURE for one in note.signatures),
+            "a witnessed checkpoint without a countersignature",
+        )
         self._matches_tree(said, "witnessed checkpoint", tree, seq)
 
     def _read_checkpoint(self, record: Strict) -> tuple[SignedNote, Checkpoint]:

@@ -242,6 +242,11 @@ class SegmentFindings:
         else:
             self.more += 1
 
+    def report_if(self, wrong: object, what: str) -> None:
+        """Report an error in the current record if `wrong` is true."""
+        if wrong:
+            self.report(what)
+
     def report_at_end(self, what: str) -> None:
         """Report an error after the last record."""
         scanned = self._scanned

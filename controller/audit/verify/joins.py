@@ -116,16 +116,17 @@ def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> B
     )
 
 
-def _at(segment: VerifiedSegment, former: VerifiedSegment) -> RecordFinding:
+def _at(segment: VerifiedSegment, since: int) -> RecordFinding:
+    """The first record of a segment."""
     seq = 0 if segment.before is None else segment.before.where.seq + 1
-    return RecordFinding(segment.number, HEADER_SIZE, seq, 0, "", former.utc[1])
+    return RecordFinding(segment.number, HEADER_SIZE, seq, 0, "", since)
 
 
 def _of_edges(
     former: VerifiedSegment, found: SegmentEdge, segment: VerifiedSegment, said: SegmentEdge
 ) -> Iterator[RecordFinding]:
     """Compare a snapshot; only the first difference, since others may be its consequence."""
-    at = _at(segment, former)
+    at = _at(segment, former.utc[1])
     if segment.origin != former.origin:
         what = f"it is a segment of {segment.origin}, another record than {former.origin}"
         yield replace(at, what=what)
@@ -155,7 +156,7 @@ def _of_clocks(
         return
     wrong = clock_error(former.tick, tick)
     if wrong:
-        yield replace(_at(segment, former), what=wrong)
+        yield replace(_at(segment, former.utc[1]), what=wrong)
 
 
 def _of_tails(
@@ -180,32 +181,40 @@ def _of_boots(
     """Compare boots. `over` has the boots that have ended. `read` is false if the previous segment
     could not be read completely: another boot, and `tail` records, may be in it."""
     first = start.first
-    at = RecordFinding(segment.number, HEADER_SIZE, 0, 0, "", 0)
-    if segment.before is not None:
-        at = replace(at, seq=segment.before.where.seq + 1)
+    at = _at(segment, 0)
     for name in over.intersection(segment.boots):
         yield replace(at, what=f"boot {name} was over")
     if known is None or known.name != first.name:
         if start.inherits is not None and (segment.number == 1 or (known is not None and read)):
             yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
         return
-    if known.opened and first.opened and start.inherits is None:
-        yield replace(at, what=f"boot {first.name} was opened already, by record {known.opened}")
-    if start.mono < known.mono:
-        yield replace(at, what="its clock that only goes forward went back")
-    if start.durable < known.durable:
-        yield replace(at, what="it says that less was on the disk than the record before it")
-    if first.certified and known.opened and first.certified != known.opened:
-        what = (
-            f"the certificate is of a boot opened by record {first.certified}, not {known.opened}"
-        )
-        yield replace(at, what=what)
-    if known.closed and start.other is not None:
-        yield replace(start.other, what="something follows on closed")
-    if known.unrecorded and read:
-        yield replace(
-            at, what=f"no tail record tells of {known.unrecorded} bytes that were set aside"
-        )
+    checks = (
+        (
+            bool(known.opened and first.opened and start.inherits is None),
+            at,
+            f"boot {first.name} was opened already, by record {known.opened}",
+        ),
+        (start.mono < known.mono, at, "its clock that only goes forward went back"),
+        (
+            start.durable < known.durable,
+            at,
+            "it says that less was on the disk than the record before it",
+        ),
+        (
+            bool(first.certified and known.opened and first.certified != known.opened),
+            at,
+            f"the certificate is of a boot opened by record {first.certified}, not {known.opened}",
+        ),
+        (known.closed, start.other, "something follows on closed"),
+        (
+            known.unrecorded > 0 and read,
+            at,
+            f"no tail record tells of {known.unrecorded} bytes that were set aside",
+        ),
+    )
+    for wrong, place, what in checks:
+        if wrong and place is not None:
+            yield replace(place, what=what)
 
 
 _OTHER = "begins otherwise than what was retired ends"

@@ -217,7 +217,8 @@ class _SegmentVerifier:
 
     def _check_kind(self, row: Strict) -> None:
         try:
-            self._report(self._kind_error(row))
+            wrong = self._kind_error(row)
+            self._findings.report_if(wrong, wrong)
         except (NoteProblem, WrongData) as problem:
             self._findings.report(f"{row.kind}: {problem}")
 
@@ -242,7 +243,8 @@ class _SegmentVerifier:
             decisions.collect_face_down(row)
             return self._decided(row)
         if row.kind == "refusal":
-            self._report(decisions.refusal_error(row))
+            wrong = decisions.refusal_error(row)
+            self._findings.report_if(wrong, wrong)
             return self._decided(row)
         if row.kind == "snapshot":
             return self._snapshot_error(row)
@@ -285,10 +287,6 @@ class _SegmentVerifier:
             return self._decisions.decided(row)
         self._decisions.unread += 1
         return ""
-
-    def _report(self, wrong: str) -> None:
-        if wrong:
-            self._findings.report(wrong)
 
     # --- the end --------------------------------------------------------------------------
 

@@ -247,7 +247,7 @@ def test_a_copy_will_do_and_a_record_is_never_changed(runs: Runs, tmp_path: Path
     assert files_in(copy) == before
 
 
-# --- Records with damage behind their last good record, as the commands that read the ---------
+# --- records with damage after their last good record -----------------------------------------
 
 
 def flip(record: Path, at: int, number: int = 1) -> None:

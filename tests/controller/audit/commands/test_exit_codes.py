@@ -281,7 +281,7 @@ def test_keys_lie_in_a_directory_of_any_name(
         assert r"n\udcff\udcfe" in capsys.readouterr().out
 
 
-# --- Keys that are named by their files, where somebody checks what a table has signe ---------
+# --- keys that are named by their files -------------------------------------------------------
 
 
 Out = pytest.CaptureFixture[str]

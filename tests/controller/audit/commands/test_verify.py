@@ -275,7 +275,7 @@ def test_the_tables_key_of_a_record_that_cannot_be_read_does_not_matter(runs: Ru
     assert "is no segment of a record" in ran.out
 
 
-# --- What is no file in the place of one: nothing waits for it, and nothing reads it  ---------
+# --- what is no regular file: it is named, and never waited for -------------------------------
 
 
 ROOM = 2 * 1024**3

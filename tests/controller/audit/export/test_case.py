@@ -275,9 +275,6 @@ def test_the_names_in_it_are_those_of_the_page(record: Path, tmp_path: Path) -> 
         assert f"`{shape}`" in page
 
 
-# --- Cases of records that are written or damaged, and what goes wrong while a case i ---------
-
-
 # --- a record in use --------------------------------------------------------------------------
 
 

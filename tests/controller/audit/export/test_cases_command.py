@@ -381,7 +381,7 @@ def test_progress_is_shown_on_a_terminal_only(
     assert "\rsegment 2 " in capsys.readouterr().err
 
 
-# --- Records as lines: JSON Lines as they stand in the record, CSV that no spreadshee ---------
+# --- records as JSON Lines and as CSV ---------------------------------------------------------
 
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u3000=1", "\uff1d1"]

@@ -313,7 +313,7 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         export_case(old.record, tmp_path / "none", Selection(1, 2))
 
 
-# --- Notes of retirements that were changed, moved or taken away, and more taken out  ---------
+# --- retirement notes that were changed, moved or removed -------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_what_no_checkpoint_is_over_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "old.zip").exists()
 
 
-# --- A retirement that is cut short: by a kill, a loss of power or a failing disk, at ---------
+# --- a retirement that is interrupted: by a kill, a power loss, a failing disk ----------------
 
 
 LOSSES = 3

@@ -341,7 +341,7 @@ def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
         )
 
 
-# --- Of a record an index takes what is whole and on the disk; what is damaged stops  ---------
+# --- an index reads what is whole and durable; damage stops it --------------------------------
 
 
 def test_it_takes_no_more_than_is_known_to_be_on_the_disk(place: Path) -> None:

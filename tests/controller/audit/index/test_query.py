@@ -331,7 +331,7 @@ def test_it_looks_along_the_sparsest_list(made: Index, monkeypatch: pytest.Monke
     assert page.next is None
 
 
-# --- How SQLite goes about the questions to an index: all is looked up, and nothing p ---------
+# --- query plans: everything is looked up, no table is scanned --------------------------------
 
 
 _SLOW: Final = re.compile(r"SCAN (?!\(subquery|goes$|s$)|AUTOMATIC")

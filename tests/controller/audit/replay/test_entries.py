@@ -201,7 +201,7 @@ def test_a_refusal_is_not_read_as_a_decision() -> None:
         read_decision(as_read(refused))
 
 
-# --- No entry reveals a face-down card: it contains a commitment and a sealed opening ---------
+# --- entries of face-down cards: a commitment and a sealed opening ----------------------------
 
 _TWINS: Final = 40
 """Pairs of hole cards, for each game."""

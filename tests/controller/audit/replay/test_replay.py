@@ -99,7 +99,7 @@ def test_each_snapshot_contains_the_replayed_state(place: Path) -> None:
         replay.take(at, record)
     assert compared > 3
     kept = [made for made in table.entries if made.kind in ("decision", "refusal")]
-    assert replay.counted == (len(kept), 0)
+    assert (replay.again, replay.taken) == (len(kept), 0)
 
 
 def test_replayed_decisions_are_counted(place: Path) -> None:
@@ -112,9 +112,6 @@ def test_replayed_decisions_are_counted(place: Path) -> None:
     assert 0 < len([made for made in table.entries if made.kind == "decision"]) < len(table.entries)
     assert (found.again, found.taken) == (len(table.entries), 0)
     assert found.seq == max(record.seq for _, record in records(place) if record.kind == "decision")
-
-
-# --- Taking over a record of another procedure: between rounds only ---------------------------
 
 
 # --- another procedure ------------------------------------------------------------------------
@@ -477,7 +474,7 @@ def test_any_altered_decision_is_a_record_problem(
     except (RecordDamaged, ReplayMismatch) as found:
         problem = found
     if problem is None:
-        assert replay.counted == (1, 0)
+        assert (replay.again, replay.taken) == (1, 0)
     else:
         assert str(problem).isprintable()
         assert bytes(data) != bytes(record.data)

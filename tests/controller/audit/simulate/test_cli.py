@@ -196,9 +196,6 @@ def over(place: Path) -> list[int]:
     ]
 
 
-# --- Errors of `holecard script run --record`: one line and an exit code each -----------------
-
-
 # --- what it cannot do ------------------------------------------------------------------------
 
 
@@ -367,9 +364,6 @@ def test_every_record_error_is_one_line_and_an_exit_code(
     assert capsys.readouterr().err == f"holecard: {problem}\n"
 
 
-# --- Recorded simulated rounds ----------------------------------------------------------------
-
-
 # --- simulated rounds -------------------------------------------------------------------------
 
 
@@ -380,7 +374,7 @@ def test_simulated_rounds_replay(place: Path, name: str) -> None:
     replay = replayed(place)
     kinds = kinds_of(place)
     assert last == len(kinds)
-    assert replay.counted == (kinds.count("decision") + kinds.count("refusal"), 0)
+    assert (replay.again, replay.taken) == (kinds.count("decision") + kinds.count("refusal"), 0)
     assert sum(ends(record) for record in decisions(place)) == 120
     assert sum(isinstance(event, e.ShuffleStarted) for event in events(place)) > 1
     assert len(list(segments(place))) > 4

@@ -67,9 +67,8 @@ def test_all_scripts_have_the_same_results_and_replay(place: Path, file: Path) -
     rounds = read_scripts(file)[::3]
     assert record_all(place, rounds) == [play_script(scripted) for scripted in rounds]
     replay = replayed(place)
-    again, taken = replay.counted
     kinds = kinds_of(place)
-    assert (again, taken) == (kinds.count("decision") + kinds.count("refusal"), 0)
+    assert (replay.again, replay.taken) == (kinds.count("decision") + kinds.count("refusal"), 0)
     assert kinds.count("refusal") > 0 or not any(
         act.rejected for scripted in rounds for act in scripted.script.actions
     )
@@ -294,9 +293,6 @@ def test_another_game_is_another_boot_of_the_same_record(place: Path) -> None:
 
 
 _LIFE: Final = (e.TableOpened, e.TableClosed)
-
-
-# --- Continuing a record: after a clean end, after a crash, and when it must be rejec ---------
 
 
 # --- a record that is there already -----------------------------------------------------------

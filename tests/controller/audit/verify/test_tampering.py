@@ -193,7 +193,7 @@ def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
     assert found > 100  # the table's own signature below it is held against the record's keys
 
 
-# --- Tails, as the verifier reads them: writes that were cut off, bytes that were set ---------
+# --- tails: incomplete writes, quarantined bytes ----------------------------------------------
 
 
 SECTOR = 512

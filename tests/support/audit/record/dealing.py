@@ -32,7 +32,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
 from controller.rules.cards import Card
 from controller.sim.play import Stepper
-from tests.support.audit.record.table import TABLE_KEY, FakeClock
+from tests.support.audit.record.table import TABLE_KEY, FakeClock, FastDisk
 from tests.support.procedure.random_games import some_game
 from tests.support.procedure.random_table import RandomTable
 
@@ -126,7 +126,7 @@ def boot(
     clock: FakeClock | None = None,
 ) -> Log:
     """A boot that deals this game."""
-    opening = RecordOpening.at(place, table=TABLE)
+    opening = RecordOpening.at(place, table=TABLE, disk=FastDisk())
     last = opening.last
     clock = clock or (FakeClock() if last is None else FakeClock(last.utc + 10**9))
     identity = identity_of(TABLE, game)

@@ -23,6 +23,7 @@ from controller.sim.scripts import RoundResult, RoundWatcher, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import TABLE, Dealing, keyring
+from tests.support.audit.record.table import FastDisk
 from tests.support.paths import SCRIPT_FILES
 from tests.support.procedure.random_games import some_game
 
@@ -43,7 +44,7 @@ def record_all(
     watch: RoundWatcher | None = None,
     keys: Keyring = keyring,
 ) -> list[RoundResult]:
-    with Recorder(place, SCRIPTS, keys, size=size) as recorder:
+    with Recorder(place, SCRIPTS, keys, size=size, disk=FastDisk()) as recorder:
         known: dict[bytes, Procedure] = {}
         return [
             play_recorded(recorder, scripted, watch, procedure_for(scripted, known))
