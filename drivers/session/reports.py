@@ -197,12 +197,6 @@ class Reports:
         self._reported_state = state
         self.tell(happenings.StateChanged, at, former, state, why)
 
-    def denied(self, at: int, port: str, why: str) -> None:
-        self.tell(happenings.PortDenied, at, port, why)
-
-    def opened(self, at: int, port: str) -> None:
-        self.tell(happenings.PortOpened, at, port)
-
     def _is_news(self, *what: object) -> bool:
         if what in self._known:
             return False

@@ -320,7 +320,7 @@ class Supervisor:
         except PortRefused as refused:
             if not refused.absent:
                 where = str(self.wanted.address or self.wanted.serial)
-                self._reports.denied(self._clock(), where, refused.reason)
+                self._reports.tell(happenings.PortDenied, self._clock(), where, refused.reason)
             self._on(Trigger.NOWHERE if refused.absent else Trigger.PORT_DENIED, refused.reason)
             return
         try:
@@ -339,7 +339,7 @@ class Supervisor:
             finally:
                 why = await close(port)
                 if why:  # the next attempt may succeed, or reports why not
-                    self._reports.denied(self._clock(), port.name, why)
+                    self._reports.tell(happenings.PortDenied, self._clock(), port.name, why)
 
     def _link(self, own: X25519PrivateKey) -> HostLink | None:
         """The link; a new one starts at the store's position. None if the position is not known:
@@ -368,7 +368,7 @@ class Supervisor:
     def _use(self, link: HostLink, port: Port, opening: _Opening) -> None:
         """The port is open: from now on the link uses it."""
         now = self._clock()
-        self._reports.opened(now, port.name)
+        self._reports.tell(happenings.PortOpened, now, port.name)
         self._on(Trigger.PORT_OPENED, f"{port.name} is open")
         self._expect_answer()
         self._port_unused.clear()

@@ -14,7 +14,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from drivers.keys import KeyProblem, KeyStore
-from drivers.keys import store as formats
 from drivers.keys import store as key_store
 from tests.support.drivers.paired_keys import changing, paired, raw
 
@@ -102,7 +101,7 @@ def test_a_serial_number_is_no_path(store: KeyStore, serial: str) -> None:
 
 
 def test_keys_are_in_no_repr(store: KeyStore) -> None:
-    host = formats.read_host(store.directory / "host.json")
+    host = key_store.read_host(store.directory / "host.json")
     assert raw(store).hex() not in repr(host)
     assert paired().key.hex() not in repr(paired())
     assert repr(paired().key) not in repr(paired())

@@ -17,7 +17,6 @@ import pytest
 from rich.pretty import pretty_repr
 
 from drivers.keys import KeyProblem, KeyStore, private_files
-from drivers.keys import store as formats
 from drivers.keys import store as key_store
 from tests.support.drivers.paired_keys import changing, paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
@@ -233,7 +232,7 @@ def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:
 
 
 def test_keys_are_not_pretty_printed(store: KeyStore) -> None:
-    host = formats.read_host(store.directory / "host.json")
+    host = key_store.read_host(store.directory / "host.json")
     assert raw(store).hex() not in pretty_repr(host)
     assert host.fingerprint in pretty_repr(host)
     assert raw(store).hex() not in pretty_repr({"host": [host]})

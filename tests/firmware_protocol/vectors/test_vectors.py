@@ -41,7 +41,6 @@ from firmware_protocol.tablelink import (
 )
 from firmware_protocol.tablelink.noise import KK_NAME, XX_NAME
 from firmware_protocol.vectors import make
-from firmware_protocol.vectors import make as parts
 from tests.support.firmware_protocol.framing import plain_cobs, plain_crc
 from tests.support.firmware_protocol.strategies import catalogue
 
@@ -166,7 +165,7 @@ def test_message(one: dict[str, Any]) -> None:
     else:
         message = what
     fields = next(kind.fields for kind in catalogue().messages if kind.id == one["id"])
-    assert parts.shown(fields, message) == one["fields"]
+    assert make.shown(fields, message) == one["fields"]
     assert message.encode() == raw(one["body"])
 
 
