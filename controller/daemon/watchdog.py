@@ -169,7 +169,7 @@ class Watchdog:
         self._notify = notify
         self._vitals = vitals
         self._status_line = status_line
-        self._said = ""
+        self._status = ""
         self._hangs = False
 
     @property
@@ -185,10 +185,10 @@ class Watchdog:
             self._hangs = bool(hangs)
             _log.error("hangs", what=hangs) if hangs else _log.info("gets on again")
         messages = [] if hangs or self._notify.watchdog is None else ["WATCHDOG=1"]
-        said = status("; ".join(hangs) or self._status_line())
-        if said != self._said:
-            self._said = said
-            messages.append(said)
+        line = status("; ".join(hangs) or self._status_line())
+        if line != self._status:
+            self._status = line
+            messages.append(line)
         if messages:
             self._notify.tell(*messages)
         return not hangs

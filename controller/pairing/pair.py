@@ -126,7 +126,7 @@ def _pair(args: argparse.Namespace, code: bytes | None, expected: bytes | None) 
     outcome = asyncio.run(run_introduction(address, pairing))
     if not isinstance(outcome.end, PairingDone):
         return _failed(outcome, device.serial)
-    paired = _store(store, outcome.end, by, anew=args.replace)
+    paired = _store(store, outcome.end, by, replace=args.replace)
     show(args, device_json(paired), f"paired: {device_line(paired)}")
     return 0
 
@@ -212,7 +212,9 @@ def _agreed(device: HelloRsp, change: str | None, *, asking: bool) -> bool:
     return True
 
 
-def _store(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: bool) -> PairedDevice:
+def _store(
+    store: KeyStore, done: PairingDone, by: tuple[str, str], *, replace: bool
+) -> PairedDevice:
     answer = done.answer
     paired = PairedDevice(
         answer.device_class,
@@ -224,7 +226,7 @@ def _store(store: KeyStore, done: PairingDone, by: tuple[str, str], *, anew: boo
         by,
     )
     try:
-        store.add(paired, replace=anew)
+        store.add(paired, replace=replace)
     except KeyProblem as problem:
         what = f"{problem.what}; {answer.serial} now knows this host: pair it again"
         raise UsageProblem(problem.where, what, problem.allowed) from None

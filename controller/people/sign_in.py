@@ -400,11 +400,13 @@ def _counting(records: list[Record]) -> list[Record]:
 
 def _knows_dealer(found: list[Record]) -> bool:
     """Whether a dealer's sign-in or sign-out is among them."""
-    said = (_said(record) for record in found)
-    return any(isinstance(one, SignInData | SignOutData) and one.role == "dealer" for one in said)
+    entries = (_entry_of(record) for record in found)
+    return any(
+        isinstance(one, SignInData | SignOutData) and one.role == "dealer" for one in entries
+    )
 
 
-def _said(record: Record) -> object:
+def _entry_of(record: Record) -> object:
     try:
         return read_sign_in_entry(record)
     except ValueError:  # reported by fold()

@@ -124,14 +124,14 @@ class RunningTable:
     async def record(self, entry: RecordEntry) -> RequestResult:
         """Append an entry. The sign-in of a dealer who relieves another one at an open table is
         reported to the procedure in the same append."""
-        said = entry.data
-        if not isinstance(said, SignInData) or said.role != "dealer":
+        signed_in = entry.data
+        if not isinstance(signed_in, SignInData) or signed_in.role != "dealer":
             return await self.table.record(entry)
-        if is_relief(said, self._dealt):
+        if is_relief(signed_in, self._dealt):
             done = await self.table.act(relief_input(entry))
         else:
             done = await self.table.record(entry)
-        self._dealt = said.name
+        self._dealt = signed_in.name
         return done
 
     async def shuffle_again(
