@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -464,7 +465,11 @@ def test_wherever_it_ends_the_names_stand_or_are_asked_for_again(
             came.add("asked again")
         else:
             log.close()
-            told = [json.loads(one.data) for _, one in records(tried.record) if one.kind == "clock"]
+            told = [
+                msgspec.json.decode(one.data)
+                for _, one in records(tried.record)
+                if one.kind == "clock"
+            ]
             assert [one["two"] for one in told] == [["Ann", "Bo"]], step
             came.add("stands")
         if begun:

@@ -204,8 +204,8 @@ def test_each_house_rules_something_that_the_other_does_not() -> None:
 
 ORDER: Final = "running/test_order_of_cards.py"
 BUTTONS: Final = "devices/test_buttons.py"
-CLOSING: Final = "devices/test_closing_the_shoe.py"
-LOCK: Final = "devices/test_shoe_lock.py"
+CLOSING: Final = "running/test_order_of_cards.py"
+LOCK: Final = "devices/test_outputs.py"
 NON_EVENT_ACTS: Final = {
     "a fault of the shoe blocks dealing": ("devices.a_shoe_that_is_jammed",),
     "a fault of the shuffler blocks dealing": (

@@ -19,7 +19,7 @@ from tests.support.table.simulated.serving import FLOOR, SECOND
 from tests.support.table.simulated.telling import HOUSES, WAY_ON, Told
 
 CHECK = (Way.DEVICE_CHECK,)
-RESTART_TEST = "irregular/test_restart.py: test_a_controller_that_restarts"
+RESTART_TEST = "irregular/test_every_irregularity.py: test_a_controller_that_restarts"
 
 
 async def gone(t: Told, way: Way, why: str) -> None:
