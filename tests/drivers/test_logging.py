@@ -32,7 +32,7 @@ def plays(tmp_path: Path) -> list[events.AnyHappening]:
     return simulate(main())
 
 
-def test_what_drivers_say_goes_to_stderr(
+def test_log_lines_of_drivers_are_written_to_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_lines.to_stderr()
@@ -133,7 +133,7 @@ def test_a_command_keeps_stdout_clean(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_reader_that_stands_still_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_does_not_read_blocks_no_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has no room for is dropped, and what comes once there is room is not."""
     log_lines.to_stderr()
     log = structlog.get_logger("drivers")

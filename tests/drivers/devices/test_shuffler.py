@@ -161,7 +161,7 @@ async def test_without_a_reply_the_decks_have_to_fit() -> None:
 
 @pytest.mark.parametrize("answer", [lost(), StartReply(7)], ids=["no reply", "reply"])
 @simulated
-async def test_a_start_that_nobody_heard_of_again_is_in_doubt(answer: Reply | Exception) -> None:
+async def test_a_start_without_a_reply_is_in_doubt(answer: Reply | Exception) -> None:
     line, shuffler = shuffling(answer)
     began = now_us()
     with pytest.raises(ResultMissing, match=r"START was .*answered, and no STARTED has come"):
@@ -224,7 +224,7 @@ async def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> N
 
 
 @simulated
-async def test_whoever_leaves_before_the_answer_leaves_a_doubt() -> None:
+async def test_a_caller_that_is_cancelled_before_the_answer_leaves_a_doubt() -> None:
     _, shuffler = shuffling(StartReply(7))
     task = asyncio.create_task(shuffler.start(1))
     await asyncio.sleep(0.1)

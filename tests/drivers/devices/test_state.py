@@ -129,7 +129,7 @@ def test_an_unknown_trigger_is_an_error() -> None:
         StateMachine().trigger("to_ready")  # an automatic transition, which there are none of
 
 
-def test_every_trigger_has_its_rows_and_is_brought_by_somebody() -> None:
+def test_every_trigger_has_its_rows_and_a_source() -> None:
     assert {row.trigger for row in ROWS} == set(Trigger)
     sources = "".join(inspect.getsource(one) for one in (supervisor, reports))
     assert [one.name for one in Trigger if f"Trigger.{one.name}" not in sources] == []

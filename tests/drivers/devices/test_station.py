@@ -194,7 +194,7 @@ async def test_an_arm_that_was_not_sent_takes_no_later_one_back() -> None:
 
 
 @simulated
-async def test_whoever_watches_for_presses_sees_them() -> None:
+async def test_a_watch_for_presses_sees_them() -> None:
     line, station = line_to(DeviceClass.STATION)
     await station.arm(1, ALL, 1, 1000)
     with station.watching(ButtonPressed) as watch:
@@ -377,7 +377,7 @@ async def test_the_table_may_change_its_mind_while_leases_are_taken(
 
 
 @simulated
-async def test_a_wish_that_is_no_command_is_not_kept() -> None:
+async def test_a_setting_that_is_no_command_is_not_stored() -> None:
     line, station = line_to(DeviceClass.STATION)
     for where, wish in (
         (0, BLUE),

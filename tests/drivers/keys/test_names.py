@@ -78,7 +78,7 @@ def test_two_people_are_two() -> None:
 
 
 @given(st.text(max_size=70))
-def test_every_allowed_name_fits_where_it_is_kept(text: str) -> None:
+def test_every_allowed_name_fits_where_it_is_stored(text: str) -> None:
     try:
         name = name_of(text)
     except BadName:

@@ -51,7 +51,7 @@ def test_all_that_is_made_is_ours_alone(tmp_path: Path) -> None:
             assert mode(file) == (0o700 if file.is_dir() else 0o600), file
 
 
-def test_devices_are_kept_found_and_forgotten(store: KeyStore) -> None:
+def test_devices_are_stored_found_and_removed(store: KeyStore) -> None:
     assert store.devices() == []
     assert store.find("SH-1") is None
     store.add(paired("SH-2"))

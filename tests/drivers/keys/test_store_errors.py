@@ -238,7 +238,7 @@ def test_keys_are_not_pretty_printed(store: KeyStore) -> None:
     assert raw(store).hex() not in pretty_repr({"host": [host]})
 
 
-def test_the_key_that_stands_is_read_without_waiting(
+def test_the_existing_key_is_read_without_waiting(
     store: KeyStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """For an event loop: it takes no lock and makes nothing."""

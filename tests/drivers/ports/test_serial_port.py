@@ -75,7 +75,7 @@ async def test_close_gives_everything_back_and_can_be_said_twice(line: Line) -> 
 
 
 @asynchronous
-async def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -> None:
+async def test_bytes_that_were_not_read_before_close_are_not_received(line: Line) -> None:
     listener, port = await opened(line)
     line.send(b"late")
     await port.close()
@@ -84,7 +84,7 @@ async def test_bytes_that_were_not_read_before_close_are_not_heard(line: Line) -
 
 
 @asynchronous
-async def test_a_hang_up_is_told_once_and_the_reader_does_not_spin(
+async def test_a_hang_up_is_reported_once_and_the_reader_does_not_spin(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
@@ -258,7 +258,7 @@ async def test_output_that_is_never_taken_ends_the_port(line: Line) -> None:
 
 
 @asynchronous
-async def test_close_drops_output_that_nobody_takes(line: Line) -> None:
+async def test_close_drops_output_that_the_device_does_not_accept(line: Line) -> None:
     port = await open_serial(line.path, Listener())
     port.write(bytes(WRITE_BOUND))
     await asyncio.wait_for(port.close(), 1)

@@ -113,7 +113,7 @@ def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int
 
 
 @asynchronous
-async def test_a_write_that_is_taken_in_part_goes_on(device: FakeDevice) -> None:
+async def test_a_write_that_is_accepted_in_part_continues(device: FakeDevice) -> None:
     device.at_most = 100
     _, port = await opened()
     data = bytes(range(256)) * 2
@@ -156,7 +156,7 @@ async def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) ->
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
-def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
+def test_unplugging_is_reported_once(device: FakeDevice, number: int) -> None:
     async def run() -> None:
         listener, port = await opened()
         device.send(b"last words")
@@ -174,7 +174,7 @@ def test_unplugging_is_told_once(device: FakeDevice, number: int) -> None:
 
 
 @asynchronous
-async def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
+async def test_other_errors_are_reported_as_they_are(device: FakeDevice) -> None:
     listener, _ = await opened()
     device.fail(errno.EOVERFLOW, "bulk_read")
     await listener.until(lambda: listener.losses)
@@ -184,7 +184,7 @@ async def test_other_errors_are_told_as_they_are(device: FakeDevice) -> None:
 @pytest.mark.parametrize("function", ["bulk_read", "bulk_write"])
 @pytest.mark.parametrize("problem", [ValueError("odd"), OSError(5, "of another kind")])
 @asynchronous
-async def test_whatever_a_transfer_ends_with_the_loss_is_told(
+async def test_any_error_of_a_transfer_is_reported_as_a_loss(
     device: FakeDevice, function: str, problem: Exception
 ) -> None:
     listener, port = await opened()
@@ -209,7 +209,7 @@ async def test_an_unplug_that_only_a_write_notices(
 
 
 @asynchronous
-async def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
+async def test_when_the_loss_is_reported_the_device_is_released(device: FakeDevice) -> None:
     seen = []
     listener, port = await opened()
     lost = listener.lost
@@ -226,7 +226,7 @@ async def test_when_lost_is_told_the_device_is_free(device: FakeDevice) -> None:
 
 
 @asynchronous
-async def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
+async def test_after_close_nothing_is_received(device: FakeDevice) -> None:
     listener, port = await opened()
     closing = asyncio.ensure_future(port.close())
     await asyncio.sleep(0)
@@ -239,7 +239,7 @@ async def test_after_close_nothing_is_heard(device: FakeDevice) -> None:
 
 
 @asynchronous
-async def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> None:
+async def test_bytes_that_arrive_just_before_close_are_not_received(device: FakeDevice) -> None:
     listener, port = await opened()
     with device.changed:
         before = device.did["bulk_read"]
@@ -250,7 +250,7 @@ async def test_what_came_just_before_close_is_not_heard(device: FakeDevice) -> N
 
 
 @asynchronous
-async def test_a_loss_that_close_overtakes_is_not_told(device: FakeDevice) -> None:
+async def test_a_loss_that_close_overtakes_is_not_reported(device: FakeDevice) -> None:
     listener, port = await opened()
     device.unplug()
     stand_still(lambda: device.did["close_device"])  # the owner knows
@@ -332,7 +332,7 @@ async def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
     await port.close()
 
 
-def test_the_loop_comes_round_between_what_it_hears(device: FakeDevice) -> None:
+def test_the_loop_runs_other_callbacks_between_deliveries(device: FakeDevice) -> None:
     """A device that talks without end stalls no other."""
     turns: list[int] = []
     sizes: list[int] = []

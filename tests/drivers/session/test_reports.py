@@ -96,7 +96,7 @@ def beat(state: DeviceState) -> said.BeatReceived:
     return said.BeatReceived(DeviceBeat(1, 1, 1, 0, 0, state, 0, 0))
 
 
-def test_flags_that_go_back_and_forth_are_told_once_a_second() -> None:
+def test_flags_that_alternate_are_reported_once_a_second() -> None:
     made, out = reports()
     now = SECOND
     for number in range(1000):
@@ -129,7 +129,7 @@ def test_what_is_known_is_bounded_and_a_new_reason_is_news() -> None:
     assert out[-1] == told.StateChanged("SH-1", 0, S.OPENING, S.LOST, forgotten)
 
 
-def test_a_cycle_that_leads_elsewhere_is_told_without_a_gap() -> None:
+def test_a_cycle_that_leads_elsewhere_is_reported_without_a_gap() -> None:
     made, out = reports()
     for _ in range(5):
         made.changed(0, S.OPENING, S.IDENTIFYING, "open")

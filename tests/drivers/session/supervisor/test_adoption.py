@@ -41,7 +41,7 @@ S = LinkState
 
 
 @supervised
-async def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(
+async def test_nothing_of_a_new_ring_is_delivered_before_two_people_adopt_it(
     device: Plugged, watched: Watched
 ) -> None:
     what = await held(watched)
@@ -85,7 +85,7 @@ async def test_nothing_comes_of_a_new_ring_before_two_people_have_said_so(
 
 
 @supervised
-async def test_what_was_said_is_kept_before_it_is_done(watched: Watched) -> None:
+async def test_an_adoption_is_stored_before_it_takes_effect(watched: Watched) -> None:
     await held(watched)
     watched.store.failing = OSError(errno.EIO, "the disk says no")
     with pytest.raises(OSError, match="the disk says no"):
@@ -100,7 +100,7 @@ async def test_what_was_said_is_kept_before_it_is_done(watched: Watched) -> None
 
 
 @supervised
-async def test_a_device_that_goes_away_meanwhile_is_adopted_anew(
+async def test_a_device_that_disconnects_during_an_adoption_is_adopted_again(
     device: Plugged, watched: Watched
 ) -> None:
     await held(watched)
@@ -282,7 +282,7 @@ async def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(
 
 
 @supervised
-async def test_whoever_gives_up_adopting_does_not_call_it_off(watched: Watched) -> None:
+async def test_a_caller_that_is_cancelled_does_not_cancel_the_adoption(watched: Watched) -> None:
     """A keeper that was called off would keep nothing more."""
     await held(watched)
     adopt, ended = watched.store.adopt, []
@@ -377,7 +377,7 @@ async def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
 
 
 @supervised
-async def test_an_adoption_that_is_not_kept_in_time_has_failed(watched: Watched) -> None:
+async def test_an_adoption_that_is_not_stored_in_time_has_failed(watched: Watched) -> None:
     await held(watched)
     adopt = watched.store.adopt
 

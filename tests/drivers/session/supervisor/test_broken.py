@@ -77,7 +77,9 @@ TOLD: list[tuple[type, Prepare]] = [
 
 @pytest.mark.parametrize(("kind", "prepare"), TOLD, ids=lambda one: one.__name__)
 @simulated
-async def test_whoever_cannot_be_told_ends_it(tmp_path: Path, kind: type, prepare: Prepare) -> None:
+async def test_a_listener_that_raises_ends_the_supervisor(
+    tmp_path: Path, kind: type, prepare: Prepare
+) -> None:
     async with table(tmp_path) as (_, device, watched):
         async with ending(watched, device) as causes:
             watched.unable = kind
@@ -93,7 +95,7 @@ async def test_whoever_cannot_be_told_ends_it(tmp_path: Path, kind: type, prepar
 
 @pytest.mark.parametrize("kind", [told.Adopted, told.KeepFailed, told.KeepMended])
 @simulated
-async def test_whoever_cannot_be_told_of_what_people_do_ends_it_too(
+async def test_a_listener_that_raises_on_an_act_of_people_ends_it_too(
     tmp_path: Path, kind: type
 ) -> None:
     """Also in the task of those people, who hear of it as well."""
@@ -165,7 +167,7 @@ async def test_a_command_under_way_has_an_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [told.SessionEnded, told.CommandOverdue])
 @simulated
-async def test_a_command_whose_end_was_not_told_any_more_has_an_end(
+async def test_a_command_ends_although_its_result_was_not_reported(
     tmp_path: Path, kind: type
 ) -> None:
     """That it was not answered comes with the session's end: in one breath with what cannot be
@@ -224,7 +226,7 @@ async def test_a_driver_that_fails_ends_it(tmp_path: Path) -> None:
 
 
 @simulated
-async def test_the_next_one_goes_on_where_it_ended(tmp_path: Path) -> None:
+async def test_the_next_one_continues_where_it_ended(tmp_path: Path) -> None:
     async with table(tmp_path) as (desk, device, watched):
         async with ending(watched, device):
             await watched.ready()

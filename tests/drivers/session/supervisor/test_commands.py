@@ -52,7 +52,7 @@ LOCK = Lock(LockState.LOCKED)
 
 
 @supervised
-async def test_no_reply_in_time_is_told(device: Plugged, watched: Watched) -> None:
+async def test_a_missing_reply_is_reported(device: Plugged, watched: Watched) -> None:
     await watched.ready()
     device.request(Break(name="late-replies"))
     began = now_us()
@@ -204,7 +204,7 @@ async def test_a_command_for_a_lost_device_ends_with_its_deadline(
 
 
 @supervised
-async def test_whoever_does_not_wait_for_the_reply_harms_nobody(shoe: ShoeDriver) -> None:
+async def test_a_caller_that_does_not_wait_for_the_reply_affects_no_other(shoe: ShoeDriver) -> None:
     call = asyncio.create_task(shoe.open_gate())
     await asyncio.sleep(0)
     await stopped(call)
@@ -212,7 +212,7 @@ async def test_whoever_does_not_wait_for_the_reply_harms_nobody(shoe: ShoeDriver
 
 
 @simulated
-async def test_when_the_host_stops_nobody_waits_on(tmp_path: Path) -> None:
+async def test_when_the_host_stops_no_caller_waits_on(tmp_path: Path) -> None:
     async with table(tmp_path) as (_, device, watched):
         async with running(watched):
             await watched.ready()

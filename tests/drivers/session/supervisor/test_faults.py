@@ -163,7 +163,7 @@ async def _mishap(dice: random.Random, device: Plugged, watched: Watched, shoe: 
 
 
 @simulated
-async def test_what_the_keeper_was_told_stands_when_the_host_is_killed(tmp_path: Path) -> None:
+async def test_stored_records_survive_when_the_host_is_killed(tmp_path: Path) -> None:
     """A host that dies at any turn of its loop: the next one goes on with what is kept."""
     async with table(tmp_path) as (desk, device, watched):
         keeper: MemoryStore = watched.store

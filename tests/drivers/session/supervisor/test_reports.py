@@ -60,7 +60,7 @@ from tests.support.table.simulated.serving import run, serving
 S = LinkState
 
 
-def test_all_that_a_link_says_is_told_but_records() -> None:
+def test_all_events_of_a_link_are_reported_but_records() -> None:
     assert {*REPORTERS, *SAME_FIELDS} == set(get_args(LinkEvent)) - {RecordReceived}
 
 
@@ -83,7 +83,7 @@ async def test_a_happening_is_read_back_as_it_was(device: Plugged, watched: Watc
 
 
 @simulated
-async def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
+async def test_states_are_reported_in_order(tmp_path: Path) -> None:
     async with table(tmp_path) as (_, device, watched):
         async with running(watched):
             await watched.ready()
@@ -99,7 +99,7 @@ async def test_states_are_told_one_after_the_other(tmp_path: Path) -> None:
 
 
 @supervised
-async def test_the_devices_own_flags_and_counts_are_told_when_they_change(
+async def test_the_devices_own_flags_and_counts_are_reported_when_they_change(
     device: Plugged, watched: Watched
 ) -> None:
     await watched.ready()
@@ -204,7 +204,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
 # --- counting -------------------------------------------------------------------------------------
 
 
-def test_the_first_is_told_at_once_and_the_rest_once_a_second() -> None:
+def test_the_first_is_reported_at_once_and_the_rest_once_a_second() -> None:
     tally = ReportLimiter()
     assert tally.due() is None
     assert tally.due_counts(5_000_000) == ()

@@ -135,7 +135,7 @@ async def test_a_keeper_that_fell_silent_after_it_was_mended(
 
 
 @supervised
-async def test_the_first_cause_stands_when_the_cursor_is_lost_too(
+async def test_the_first_cause_is_kept_when_the_cursor_is_lost_too(
     device: Plugged, watched: Watched
 ) -> None:
     shoe = await dealing(device, watched)
@@ -231,7 +231,7 @@ async def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> No
 
 
 @supervised
-async def test_nothing_is_acknowledged_or_handed_out_before_it_is_kept(
+async def test_nothing_is_acknowledged_or_delivered_before_it_is_stored(
     device: Plugged, watched: Watched
 ) -> None:
     await dealing(device, watched)
@@ -253,7 +253,7 @@ async def test_nothing_is_acknowledged_or_handed_out_before_it_is_kept(
 
 
 @supervised
-async def test_when_nothing_can_be_kept_nothing_is_acknowledged(
+async def test_when_nothing_can_be_stored_nothing_is_acknowledged(
     device: Plugged, watched: Watched
 ) -> None:
     shoe = await dealing(device, watched)
@@ -289,7 +289,7 @@ async def test_when_nothing_can_be_kept_nothing_is_acknowledged(
 
 
 @supervised
-async def test_a_record_that_was_kept_in_spite_of_the_error_does_not_come_again(
+async def test_a_record_that_was_stored_in_spite_of_the_error_is_not_repeated(
     device: Plugged,
     watched: Watched,
 ) -> None:
@@ -353,7 +353,7 @@ class Odd(Exception):
     ids=lambda one: type(one).__name__ if isinstance(one, BaseException) else "",
 )
 @supervised
-async def test_whatever_a_keeper_fails_of_nothing_is_kept_any_more(
+async def test_after_any_error_of_a_store_nothing_is_stored_any_more(
     device: Plugged, watched: Watched, problem: BaseException, why: str
 ) -> None:
     shoe = await dealing(device, watched)
@@ -399,7 +399,7 @@ async def test_a_keeper_that_takes_too_long_has_failed(device: Plugged, watched:
 
 
 @supervised
-async def test_what_came_before_the_port_was_lost_is_kept_before_it_is_resumed(
+async def test_records_before_the_loss_of_the_port_are_stored_before_resume(
     device: Plugged,
     watched: Watched,
 ) -> None:

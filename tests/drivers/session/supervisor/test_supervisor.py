@@ -165,7 +165,7 @@ async def test_a_port_that_cannot_be_opened_is_said_once(desk: Desk, watched: Wa
 
 
 @supervised
-async def test_other_firmware_and_starts_are_told(device: Plugged, watched: Watched) -> None:
+async def test_other_firmware_and_starts_are_reported(device: Plugged, watched: Watched) -> None:
     await watched.ready()
     old = device.stand.firmware.identity.digest
     device.request(Firmware(version="holecard-sim-2"))
@@ -183,7 +183,7 @@ async def test_other_firmware_and_starts_are_told(device: Plugged, watched: Watc
 
 
 @simulated
-async def test_firmware_that_the_record_does_not_know_is_told_at_once(tmp_path: Path) -> None:
+async def test_firmware_that_is_not_in_the_record_is_reported_at_once(tmp_path: Path) -> None:
     async with table(tmp_path) as (desk, device, _):
         watched = Watched(desk, replace(device.wanted, firmware=bytes(32), boot=7))
         async with running(watched):
@@ -227,7 +227,7 @@ async def test_a_port_without_an_answer_is_opened_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("refused", [False, True])
 @simulated
-async def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
+async def test_a_device_that_does_not_report_its_ring_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     def refuse(*_: object) -> None:
@@ -250,7 +250,9 @@ async def test_a_device_that_does_not_say_where_its_ring_stands_is_opened_anew(
 
 
 @simulated
-async def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_new_keys_interrupt_no_command_and_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervisor, "HostLink", partial(HostLink, session_life_us=3_000_000))
     async with table(tmp_path) as (_, device, watched), running(watched):
         await watched.ready()
@@ -268,7 +270,7 @@ async def test_new_keys_disturb_nobody(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @supervised
-async def test_the_clock_is_told_when_it_moves(device: Plugged, watched: Watched) -> None:
+async def test_the_clock_is_reported_when_it_moves(device: Plugged, watched: Watched) -> None:
     await watched.ready()
     await asyncio.sleep(60)
     assert len(watched.of(events.ClockRead)) == 1
@@ -302,7 +304,7 @@ async def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
 
 
 @supervised
-async def test_a_port_that_was_left_is_heard_no_more(device: Plugged, watched: Watched) -> None:
+async def test_a_port_that_was_left_delivers_nothing(device: Plugged, watched: Watched) -> None:
     """A port may be late with what it has to say, or not close at all."""
     await watched.ready()
     old: Any = device.listener
