@@ -59,7 +59,6 @@ def _verb(request: type[ControlRequest]) -> str:
     return str(request.__struct_config__.tag)
 
 
-ANYWHERE: Final = verbs_of(Anywhere)
 BY_CLASS: Final = {one.device_class: verbs_of(Anywhere, one.requests) for one in CLASSES.values()}
 ALL: Final = verbs_of(ControlRequest)
 

@@ -180,7 +180,9 @@ def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> Non
     async def main() -> None:
         async with serving(tmp_path, game_with("classic", {"decks": 1}), players=seven) as one:
             robot = one.robot
-            await robot.play(lambda shown: bool(robot.prompts_of(Tell.REFILL)), most=4000)
+            await robot.play(
+                lambda shown: any(one.tell is Tell.REFILL for one in robot.prompts), most=4000
+            )
             await one.to_end()
         right(one.room)
 

@@ -162,9 +162,6 @@ class Robot:
             self.refused.append(refused)
         return refused
 
-    def prompts_of(self, tell: Tell) -> list[Prompt]:
-        return [prompt for prompt in self.prompts if prompt.tell is tell]
-
     # --- cards ----------------------------------------------------------------------------
 
     async def draw(self, prompt: Prompt) -> None:

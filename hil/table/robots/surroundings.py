@@ -14,8 +14,6 @@ from firmware_protocol.device import Answer, ButtonName, CannotDo, ControlReques
 
 ARMING: Final = 0.5
 """Timeout in seconds for a button to be lit."""
-LOOK: Final = 0.001
-"""Interval in seconds between checks of the screen."""
 DEVICE_INTERVAL: Final = 0.005
 """Interval in seconds between checks of a device."""
 
