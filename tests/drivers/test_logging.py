@@ -26,7 +26,7 @@ def plays(tmp_path: Path) -> list[events.AnyHappening]:
         async with table(tmp_path) as (_, _, watched), running(watched):
             await watched.ready()
             assert watched.state is LinkState.READY
-            happenings: list[events.AnyHappening] = watched.told
+            happenings: list[events.AnyHappening] = watched.happenings
             return happenings
 
     return simulate(main())

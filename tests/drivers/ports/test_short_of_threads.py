@@ -107,7 +107,7 @@ async def test_a_supervisor_looks_again(tmp_path: Path) -> None:
             await until(lambda: host.supervisor.state is LinkState.OPENING, 5)
             assert "short of threads" in host.supervisor.why
             await asyncio.sleep(0.5)
-        denials = [one.why for one in host.told if isinstance(one, events.PortDenied)]
+        denials = [one.why for one in host.happenings if isinstance(one, events.PortDenied)]
         assert len(denials) == 1
         assert "short of threads" in denials[0]
         await host.ready()

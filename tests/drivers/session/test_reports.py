@@ -39,10 +39,10 @@ async def test_a_device_without_power_behind_its_adapter(device: Plugged, watche
     await watched.ready()
     device.request(Freeze(on=True))
     await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
-    watched.told.clear()
+    watched.happenings.clear()
     await asyncio.sleep(HOUR)
     assert device.opened > 100
-    assert len(watched.told) < 12, watched.told
+    assert len(watched.happenings) < 12, watched.happenings
     device.request(Freeze(on=False))
     await watched.ready()
     changes = watched.of(told.StateChanged)
@@ -50,7 +50,7 @@ async def test_a_device_without_power_behind_its_adapter(device: Plugged, watche
     follows(changes)
     assert watched.of(told.SessionBegan)
     # And once more the same: that is news again.
-    watched.told.clear()
+    watched.happenings.clear()
     device.request(Freeze(on=True))
     await asyncio.sleep(60)
     assert watched.of(told.PortOpened)
@@ -70,7 +70,7 @@ async def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
     async with running(watched):
         await asyncio.sleep(HOUR)
         assert device.opened > 500
-        assert len(watched.told) < 12, watched.told
+        assert len(watched.happenings) < 12, watched.happenings
         assert len(watched.of(told.Swapped)) == len(watched.of(told.Introduced)) == 1
         follows(watched.of(told.StateChanged))
     device.switch_off()
@@ -85,7 +85,7 @@ async def test_a_cable_that_comes_and_goes(device: Plugged, watched: Watched) ->
         await asyncio.sleep(1)
         device.request(Plug(connected=True))
         await asyncio.sleep(1)
-    assert len(watched.told) < 40, watched.told
+    assert len(watched.happenings) < 40, watched.happenings
     follows(watched.of(told.StateChanged))
 
 

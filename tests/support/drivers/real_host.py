@@ -59,13 +59,13 @@ class Host:
     def __init__(self, house: House, address: Address | None, backend: str) -> None:
         paired = house.store.find(SERIAL)
         assert paired is not None
-        self.told: list[events.AnyHappening] = []
+        self.happenings: list[events.AnyHappening] = []
         self.store = MemoryStore()
         self.supervisor = Supervisor(
             WantedDevice(paired.device_class, SERIAL, paired.key, address, backend),
             self.store,
             own=house.store.existing_own,
-            on_happening=self.told.append,
+            on_happening=self.happenings.append,
         )
 
     async def ready(self) -> None:

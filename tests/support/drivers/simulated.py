@@ -305,7 +305,7 @@ class Watched:
     ) -> None:
         self.store: Any = store or MemoryStore()
         """A MemoryStore; tests replace its methods."""
-        self.told: list[happenings.AnyHappening] = []
+        self.happenings: list[happenings.AnyHappening] = []
         self.also: Callable[[happenings.AnyHappening], None] | None = None
         """Called with each happening too."""
         self.unable: type | None = None
@@ -326,7 +326,7 @@ class Watched:
         return self.supervisor.driver
 
     def _tell(self, happening: happenings.AnyHappening) -> None:
-        self.told.append(happening)
+        self.happenings.append(happening)
         if self.also is not None:
             self.also(happening)
         if self.unable is not None and isinstance(happening, self.unable):
@@ -340,7 +340,7 @@ class Watched:
         return self.supervisor.state
 
     def of(self, kind: type[T]) -> list[T]:
-        return [one for one in self.told if isinstance(one, kind)]
+        return [one for one in self.happenings if isinstance(one, kind)]
 
     @property
     def states(self) -> list[LinkState]:

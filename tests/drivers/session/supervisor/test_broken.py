@@ -90,7 +90,7 @@ async def test_a_listener_that_raises_ends_the_supervisor(
         assert {type(one) for one in causes} == {BrokenPipeError}
         assert "nobody reads the log" in watched.supervisor.why
         # It was told once, and nobody after it.
-        assert isinstance(watched.told[-1], kind)
+        assert isinstance(watched.happenings[-1], kind)
 
 
 @pytest.mark.parametrize("kind", [told.Adopted, told.KeepFailed, told.KeepMended])

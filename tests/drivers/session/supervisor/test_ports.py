@@ -73,7 +73,7 @@ async def test_on_a_serial_port(tmp_path: Path) -> None:
         hosted(house, parse(f"serial:{port}")) as host,
     ):
         await a_game(live, host, 0.15)
-        assert any(isinstance(one, events.PortGone) for one in host.told)
+        assert any(isinstance(one, events.PortGone) for one in host.happenings)
 
 
 @asynchronous
@@ -87,7 +87,7 @@ async def test_on_usb(tmp_path: Path) -> None:
         hosted(house, address) as host,
     ):
         await a_game(live, host, 0.15)
-        assert any(isinstance(one, events.PortGone) for one in host.told)
+        assert any(isinstance(one, events.PortGone) for one in host.happenings)
 
 
 @asynchronous
@@ -124,9 +124,9 @@ async def test_of_two_with_one_serial_number_the_key_shows_which(
         hosted(house, None, f"sim={bus}") as host,
     ):
         await host.ready()
-        refused = [one for one in host.told if isinstance(one, events.StateChanged)]
+        refused = [one for one in host.happenings if isinstance(one, events.StateChanged)]
         assert f"shoe {SERIAL} with another key is there" in [one.why for one in refused]
-        doubled = [one.port for one in host.told if isinstance(one, events.Doubled)]
+        doubled = [one.port for one in host.happenings if isinstance(one, events.Doubled)]
         assert len(doubled) == 2
         assert all(f"{SERIAL} (bus 1 address " in port for port in doubled)
         live.request(Load(decks=1))
@@ -255,7 +255,7 @@ async def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None
             (hint,) = {one.counts for one in watched.of(events.Alert)}
             assert hint == (("handshake_refused", 1),)
             assert {one.error for one in watched.of(events.AttemptFailed)} == {"handshake-error"}
-            assert len(watched.told) < 100
+            assert len(watched.happenings) < 100
 
 
 @simulated

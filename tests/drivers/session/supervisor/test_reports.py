@@ -74,9 +74,9 @@ async def test_a_happening_is_read_back_as_it_was(device: Plugged, watched: Watc
     for hand in (CutPower(), Freeze(on=True), Freeze(on=False), Plug(connected=False)):
         device.request(hand)
         await asyncio.sleep(3)
-    kinds = {type(one) for one in watched.told}
+    kinds = {type(one) for one in watched.happenings}
     assert len(kinds) > 12
-    for one in watched.told:
+    for one in watched.happenings:
         line = msgspec.json.encode(one)
         assert msgspec.json.decode(line, type=told.AnyHappening) == one
         assert b'"serial":"SH-0001"' in line
@@ -104,7 +104,7 @@ async def test_the_devices_own_flags_and_counts_are_reported_when_they_change(
 ) -> None:
     await watched.ready()
     await asyncio.sleep(3)
-    watched.told.clear()
+    watched.happenings.clear()
     device.request(ServiceSwitch(on=True))
     device.request(MoveCover(open=True))
     device.to_device(b"\x01\x02noise\0\x05\0")
@@ -121,7 +121,7 @@ async def test_a_flood_of_noise_is_no_flood_of_reports(device: Plugged, watched:
     """Whoever holds the cable can make bytes; what is told of them is bounded."""
     await watched.ready()
     await asyncio.sleep(1)
-    began, stood = now_us(), len(watched.told)
+    began, stood = now_us(), len(watched.happenings)
     alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())
     session = watched.of(told.SessionBegan)[-1].session
     forged = Frame(FrameKind.DATA, session, 5000, bytes(72))
@@ -136,7 +136,7 @@ async def test_a_flood_of_noise_is_no_flood_of_reports(device: Plugged, watched:
     seconds = (now_us() - began) / 1_000_000
     assert watched.state is S.READY
     await asyncio.sleep(1)
-    fresh = watched.told[stood:]
+    fresh = watched.happenings[stood:]
     assert len(fresh) <= 3 * (seconds + 2) + 2
     damaged = sum(count for one in watched.of(told.Damage) for _, count in one.counts)
     assert damaged == heard
@@ -183,7 +183,7 @@ def test_two_orders_of_cards_look_the_same(tmp_path: Path) -> None:
                 out.append(repr(again))
         device.switch_off()
         events = watched.events()
-        out += [repr(one) for one in (*logs, *watched.told, *events)]
+        out += [repr(one) for one in (*logs, *watched.happenings, *events)]
         return out, [one.card.open() for one in events if isinstance(one, ShoeCardRead)]
 
     def blurred(text: str) -> str:

@@ -141,7 +141,7 @@ async def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later
         waits = [after - before for before, after in pairwise(times)]
         assert waits == [100, 200, 400, 800, 1000, 1000, 1000, 1000]
         # It was absent from the start: nothing has changed, and nothing was told.
-        assert watched.told == []
+        assert watched.happenings == []
 
 
 @supervised
@@ -312,13 +312,13 @@ async def test_a_port_that_was_left_delivers_nothing(device: Plugged, watched: W
     await watched.until(S.LOST)
     device.request(Freeze(on=False))
     await watched.until(S.READY)
-    stood = len(watched.told)
+    stood = len(watched.happenings)
     old.received(b"\x01late\0" * 10)
     old.lost(PortLost("late"))
     await asyncio.sleep(1)
     assert watched.state is S.READY
     late = (events.Damage, events.PortGone, events.StateChanged)
-    assert not [one for one in watched.told[stood:] if isinstance(one, late)]
+    assert not [one for one in watched.happenings[stood:] if isinstance(one, late)]
 
 
 @simulated
