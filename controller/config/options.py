@@ -71,22 +71,24 @@ class Leaf(Struct, frozen=True):
         return self.check.read(raw)
 
 
+_BY_TYPE: Final[dict[object, ValueCheck[Any]]] = {
+    bool: values.TRUTH,
+    Odds: values.ODDS,
+    dict[int, int]: values.PAYS,
+    tuple[Denomination, ...]: values.CHIPS,
+}
+
+
 def _check(path: str, hint: object) -> ValueCheck[Any]:
     if path == "decks":
         return values.choice(SHOES)
     if path in RANGES:
         return values.whole_number(RANGES[path])
-    if hint is bool:
-        return values.TRUTH
-    if hint is Odds:
-        return values.ODDS
+    if hint in _BY_TYPE:
+        return _BY_TYPE[hint]
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return values.choice(parts)
-    if origin is dict:
-        return values.PAYS
-    if origin is tuple and parts[0] is Denomination:
-        return values.CHIPS
     if origin is tuple and get_origin(parts[0]) is Literal:
         return _some_of(get_args(parts[0]))
     raise TypeError(f"{path}: no way to read {hint}")
