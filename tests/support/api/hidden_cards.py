@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hypothesis import HealthCheck, Phase, assume, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from controller.procedure.model.effects import Prompt
 from controller.rules.cards import DECK, VALUE, Card
@@ -93,14 +93,19 @@ def played(play: Play, game: str, cards: list[Card], seed: int, two: tuple[Card,
     return found[0]
 
 
-def twins(play: Play, game: str, seed: int, deep: int) -> tuple[Heard, Heard]:
-    """The same random round, played with two cards face down."""
+def are_twins(game: str, seed: int, deep: int) -> bool:
+    """Whether two cards differ, and the check, which tells that one bit, tells the same of them."""
     cards = shoe(game, seed)
     up, hole = up_and_hole(game, cards)
     other = cards[deep]
-    assume(other != hole)
-    # The check tells that one bit, and no more.
-    assume(is_blackjack(up, hole) == is_blackjack(up, other))
+    return other != hole and is_blackjack(up, hole) == is_blackjack(up, other)
+
+
+def twins(play: Play, game: str, seed: int, deep: int) -> tuple[Heard, Heard]:
+    """The same random round, played with two cards face down."""
+    cards = shoe(game, seed)
+    _, hole = up_and_hole(game, cards)
+    other = cards[deep]
     two = min(hole, other), max(hole, other)
     swap = swapped(game, cards, deep)
     return played(play, game, cards, seed, two), played(play, game, swap, seed, two)
