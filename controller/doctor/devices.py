@@ -147,9 +147,8 @@ def ports(case: DoctorCase) -> CheckFindings:
             problems.append(_one_port(case, one, taken[real], real))
         taken[real] = one
         problems += _usable(case, one, node, at_work)
-    return found(
-        "; ".join(notes), dict.fromkeys(problems)
-    )  # a problem of all devices is reported once
+    # A problem of all devices is reported once.
+    return found("; ".join(notes), dict.fromkeys(problems))
 
 
 def _one_port(
