@@ -61,40 +61,51 @@ class ControlServer:
     def __init__(self, path: Path, verbs: Verbs, do: Callable[[ControlRequest], Answer]) -> None:
         self._verbs = verbs
         self._do = do
-        self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._clients: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         self._listener = Listener(path, socket.SOCK_STREAM)
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         self._server = await asyncio.start_unix_server(
-            self._client, sock=self._listener.sock, limit=MAX_LINE_BYTES
+            self._connected, sock=self._listener.sock, limit=MAX_LINE_BYTES
         )
 
     async def close(self) -> None:
         if self._server is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.sock)
+            # One turn: a closed server leaves a client open that is accepted without a transport.
+            await asyncio.sleep(0)
             self._server.close()
         self._listener.close()
-        # Aborted, not cancelled: asyncio logs an error for a client task that is cancelled.
-        for writer in self._clients.values():
+        for writer in self._clients:
             writer.transport.abort()
-        await asyncio.gather(*self._clients)
+        await asyncio.gather(*self._clients.values())
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._clients[task] = writer
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # No coroutine: close() has to know a client before the client's task has started.
+        assert self._server is not None
+        if not self._server.is_serving():
+            writer.transport.abort()
+            return
+        admitted = len(self._clients) < MAX_CLIENTS
+        self._clients[writer] = asyncio.create_task(self._client(reader, writer, admitted))
+
+    async def _client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, admitted: bool
+    ) -> None:
         try:
             with suppress(ConnectionError):  # it disconnected without waiting for the answer
-                await self._serve(reader, writer)
+                if admitted:
+                    await self._serve(reader, writer)
+                else:
+                    allowed = f"{MAX_CLIENTS} concurrently"
+                    writer.write(_refusal("too many clients", "socket", allowed))
+                    await writer.drain()
         finally:
-            del self._clients[task]
+            del self._clients[writer]
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) > MAX_CLIENTS:
-            writer.write(_refusal("too many clients", "socket", f"{MAX_CLIENTS} concurrently"))
-            await writer.drain()
-            return
         while True:
             try:
                 line = await reader.readuntil()

@@ -10,7 +10,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -309,6 +309,26 @@ def test_clients_that_stay_do_not_hold_the_end_up(path: Path) -> None:
     left.close()
     with pytest.raises(ControlLost, match="No such file"):
         ControlClient(path)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_client_that_has_just_connected_is_disconnected_at_the_end(
+    path: Path, turns: int
+) -> None:
+    async def run() -> None:
+        server = ControlServer(path, SHOE, _Doer())
+        await server.start()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.setblocking(False)
+            client.connect(str(path))  # done at once; the server accepts in its next turns
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.close()
+            with suppress(ConnectionResetError):
+                async with asyncio.timeout(5):
+                    assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+
+    asyncio.run(run())
 
 
 @pytest.mark.usefixtures("doer")
