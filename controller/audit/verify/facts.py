@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -135,6 +136,48 @@ class DeferredCheckpoint(Struct, frozen=True):
     root: bytes
 
 
+class RecordTotals(Struct, frozen=True):
+    """What was counted in one segment, or in consecutive ones."""
+
+    origin: str = ""
+    segments: tuple[int, int] = (0, 0)
+    """The first and the last of them."""
+    records: int = 0
+    last: int = 0
+    """Seq of the last record."""
+    size: int = 0
+    """Bytes of the segments that are written."""
+    kinds: dict[str, int] = {}
+    boots: int = 0
+    checkpoints: int = 0
+    signed: int = 0
+    """Seq of the last record that a valid checkpoint covers."""
+    again: int = 0
+    """Decisions and refusals that were replayed with the same result."""
+    unread: int = 0
+    """Those that were not replayed: not requested, or after an error."""
+    opened: int = 0
+    """Hole cards whose opening matches the commitment; counted over a whole record only."""
+    utc: tuple[int, int] = (0, 0)
+    """utc of the first and the last record."""
+
+    def followed_by(self, segment: RecordTotals) -> RecordTotals:
+        """The totals including the next segment. The caller counts boots and hole cards."""
+        return RecordTotals(
+            origin=self.origin or segment.origin,
+            segments=(self.segments[0] or segment.segments[0], segment.segments[1]),
+            records=self.records + segment.records,
+            last=segment.last,
+            size=self.size + segment.size,
+            kinds=dict(Counter(self.kinds) + Counter(segment.kinds)),
+            checkpoints=self.checkpoints + segment.checkpoints,
+            signed=max(self.signed, segment.signed),
+            again=self.again + segment.again,
+            unread=self.unread + segment.unread,
+            utc=(self.utc[0] or segment.utc[0], segment.utc[1]),
+        )
+
+
 class VerifiedSegment(Struct, frozen=True):
     """The result of one segment."""
 
@@ -144,7 +187,7 @@ class VerifiedSegment(Struct, frozen=True):
     """Number of findings that are not listed."""
     whole: bool = False
     """Whether it could be read to its end."""
-    origin: str = ""
+    totals: RecordTotals = RecordTotals()
     before: SegmentEdge | None = None
     """None if the segment cannot be read at all."""
     start: SegmentStart | None = None
@@ -152,23 +195,12 @@ class VerifiedSegment(Struct, frozen=True):
     boot: BootState | None = None
     tick: ClockReading | None = None
     """Clocks of the last record that is no snapshot."""
-    end: int = 0
-    """Offset of the end of its last record."""
     boots: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     hidden: list[FaceDownDecision] = []
     deferred: list[DeferredCheckpoint] = []
-    kinds: dict[str, int] = {}
-    records: int = 0
-    checkpoints: int = 0
-    signed: int = 0
-    """Seq of the last record that a valid checkpoint covers."""
-    again: int = 0
-    """Number of decisions and refusals that were replayed."""
     other_code: dict[CodeVersion, int] = {}
-    """Number of those that could not be, by software version."""
-    unread: int = 0
-    """Number of those that were not, without --no-replay only after an error."""
+    """Number of decisions and refusals that could not be replayed, by software version."""
     late: int = 0
     """How often a record was without a signature for more than a second."""
     longest: int = 0
@@ -179,8 +211,6 @@ class VerifiedSegment(Struct, frozen=True):
     """Quarantine files that `tail` records name."""
     torn: str = ""
     """Description of an incomplete write at the end."""
-    utc: tuple[int, int] = (0, 0)
-    """utc of its first and its last record."""
 
 
 class RecordGlance(Struct, frozen=True, gc=False):

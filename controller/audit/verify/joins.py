@@ -42,10 +42,13 @@ class SegmentJoins:
         self._names: set[str] = set()
         self._last_name = ""
         self.late = self.longest = 0
+        """As of a segment, but of all segments and of what is between them."""
 
     def take(self, segment: VerifiedSegment) -> list[RecordFinding]:
         """Compare a segment with the previous one, and return the findings."""
         former, self._former = self._former, segment
+        self.late += segment.late
+        self.longest = max(self.longest, segment.longest)
         start, boot, before = segment.start, segment.boot, segment.before
         if start is None or boot is None or before is None:
             self._boot = None
@@ -126,9 +129,10 @@ def _of_edges(
     former: VerifiedSegment, found: SegmentEdge, segment: VerifiedSegment, said: SegmentEdge
 ) -> Iterator[RecordFinding]:
     """Compare a snapshot; only the first difference, since others may be its consequence."""
-    at = _at(segment, former.utc[1])
-    if segment.origin != former.origin:
-        what = f"it is a segment of {segment.origin}, another record than {former.origin}"
+    at = _at(segment, former.totals.utc[1])
+    ours, other = former.totals.origin, segment.totals.origin
+    if other != ours:
+        what = f"it is a segment of {other}, another record than {ours}"
         yield replace(at, what=what)
         return
     pairs = (
@@ -156,7 +160,7 @@ def _of_clocks(
         return
     wrong = clock_error(former.tick, tick)
     if wrong:
-        yield replace(_at(segment, former.utc[1]), what=wrong)
+        yield replace(_at(segment, former.totals.utc[1]), what=wrong)
 
 
 def _of_tails(
@@ -165,7 +169,7 @@ def _of_tails(
     if known is not None and known.name == start.first.name:
         return
     for at, tail in start.tails:
-        wrong = place_error(tail, former.number, former.end)
+        wrong = place_error(tail, former.number, former.totals.size)
         if wrong:
             yield replace(at, what=wrong)
 

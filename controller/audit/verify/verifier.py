@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from controller.audit.errors import NoRecord
 from controller.audit.format.merkle import Hash
@@ -27,6 +27,7 @@ from controller.audit.verify.facts import (
     CodeVersion,
     DeferredCheckpoint,
     RecordFinding,
+    RecordTotals,
     SegmentEdge,
     VerifiedSegment,
     VerifyScope,
@@ -67,30 +68,9 @@ MAX_FINDINGS: Final = 1_000
 """Limit of findings that are listed."""
 
 
-class VerifyReport(Struct, frozen=True):
-    """The result of a verification."""
+class VerifyReport(RecordTotals, frozen=True, kw_only=True):
+    """The result of a verification. Its `segments` are the first and the last that exist."""
 
-    origin: str
-    segments: tuple[int, int]
-    """The first and the last existing segment."""
-    records: int
-    last: int
-    """Seq of the last record."""
-    size: int
-    """Bytes of its segments that are written."""
-    kinds: dict[str, int]
-    boots: int
-    checkpoints: int
-    signed: int
-    """Seq of the last record that a valid checkpoint covers."""
-    again: int
-    """Decisions and refusals that were replayed with the same result."""
-    unread: int
-    """Those that were not replayed: not requested, or after an error."""
-    opened: int
-    """Hole cards whose opening matches the commitment."""
-    utc: tuple[int, int]
-    """utc of the first and the last record."""
     table_key: str
     proven_key: bool
     """Whether the table's key was given by the caller."""
@@ -159,8 +139,8 @@ class _Verification:
         self._more = 0
         self._unchecked: list[str] = []
         self._remarks: list[str] = []
-        self._kinds: Counter[str] = Counter()
-        self._sums: Counter[str] = Counter()
+        self._totals = RecordTotals()
+        """Of the segments that could be read."""
         self._other_code: Counter[CodeVersion] = Counter()
         self._joins = SegmentJoins()
         self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
@@ -172,9 +152,8 @@ class _Verification:
         self._keys: dict[str, Certificate] = {}
         self._tail_files: set[str] = set()
         self._boots: set[str] = set()
-        self._signed = 0
-        self._origin = self._opened_key = ""
-        self._began = self._number = 0
+        self._opened_key = ""
+        self._number = 0
         self._begins: SegmentEdge | None = None
         """State before the first segment."""
         self._last: VerifiedSegment | None = None
@@ -189,7 +168,7 @@ class _Verification:
         ) as segments:
             for done, segment in enumerate(segments, 1):
                 self._take(segment)
-                records, findings = self._sums["records"], len(self._findings) + self._more
+                records, findings = self._totals.records, len(self._findings) + self._more
                 on_progress(VerifyProgress(done, len(there), records, findings))
         self._end()
         return self._report()
@@ -197,9 +176,7 @@ class _Verification:
     # --- segment by segment ---------------------------------------------------------------
 
     def _take(self, segment: VerifiedSegment) -> None:
-        former = self._last
-        since = 0 if former is None else former.utc[1]
-        due = 1 if former is None or former.after is None else former.after.where.seq + 1
+        since, due = self._totals.utc[1], self._totals.last + 1
         self._gap(segment.number, due, since)
         for found in [*segment.findings, *self._joins.take(segment)]:
             self._add_finding(replace(found, seq=found.seq or due, since=found.since or since))
@@ -210,26 +187,19 @@ class _Verification:
         self._last = segment
         if segment.number == self._numbers[0]:
             self._begins = segment.before
-        self._kinds.update(segment.kinds)
+        self._totals = self._totals.followed_by(segment.totals)
         self._other_code.update(segment.other_code)
-        for name in ("records", "checkpoints", "again", "unread", "late"):
-            self._sums[name] += getattr(segment, name)
-        self._sums["size"] += segment.end
-        self._sums["longest"] = max(self._sums["longest"], segment.longest)
         self._roots |= segment.roots
         self._tail_files |= segment.tail_files
         self._boots.update(segment.boots)
         self._keys |= {key.boot: key for key in segment.certificates}
         self._deferred += segment.deferred
         self._spans.append((segment.number, segment.before.where.seq, segment.after.where.seq))
-        self._signed = max(self._signed, segment.signed)
-        self._began = self._began or segment.utc[0]
         for hidden in segment.hidden:
             for found in self._holes.take(hidden):
                 self._add_finding(found)
         if not segment.whole:
             self._holes.gap()
-        self._origin = self._origin or segment.origin
         self._check_table_key(segment.before.opened or segment.after.opened, segment)
 
     def _gap(self, number: int, due: int, since: int) -> None:
@@ -250,7 +220,7 @@ class _Verification:
             what = f"the table's key is {self._opened_key}, not the one that was given"
             seq = 0 if segment.before is None else segment.before.where.seq + 1
             self._add_finding(
-                RecordFinding(segment.number, HEADER_SIZE, seq, 0, what, segment.utc[0])
+                RecordFinding(segment.number, HEADER_SIZE, seq, 0, what, segment.totals.utc[0])
             )
 
     def _add_finding(self, finding: RecordFinding) -> None:
@@ -267,12 +237,12 @@ class _Verification:
         self._verify_deferred()
         for seen in self._seen:
             wrong = witness_error(
-                seen, self._origin, self._last_seq, self._roots, self._keys.values()
+                seen, self._totals.origin, self._totals.last, self._roots, self._keys.values()
             )
             if not wrong:
                 continue
             size = seen.checkpoint.size
-            if self._numbers[0] > 1 and size not in self._roots and 0 < size <= self._last_seq:
+            if self._numbers[0] > 1 and size not in self._roots and 0 < size <= self._totals.last:
                 self._unchecked.append(wrong)
             else:
                 self._add_finding(replace(self._place_of(size), what=wrong))
@@ -283,7 +253,9 @@ class _Verification:
     def _verify_retirements(self) -> None:
         """Verify the retirements; they then replace the missing segments."""
         key, begins = self._opened_key, self._begins
-        for one in self._retired.verify(self._origin, key, begins, self._roots, self._last_seq):
+        for one in self._retired.verify(
+            self._totals.origin, key, begins, self._roots, self._totals.last
+        ):
             self._add_finding(one)
         before = self._retired.before
         if before is not None:
@@ -291,19 +263,14 @@ class _Verification:
             self._keys |= {key.boot: key for key in before.boots}
             self._tail_files |= self._retired.tails
 
-    @property
-    def _last_seq(self) -> int:
-        return 0 if self._last is None or self._last.after is None else self._last.after.where.seq
-
     def _place_of(self, seq: int) -> RecordFinding:
         """The position of a record, as precisely as it is known without reading again."""
         last = self._last
-        since = 0 if last is None else last.utc[1]
         for number, before, after in self._spans:
             if before < seq <= after:
                 return RecordFinding(number, HEADER_SIZE, seq, 0, "", 0)
-        number, end = (self._numbers[-1], 0) if last is None else (last.number, last.end)
-        return RecordFinding(number, end, seq, 0, "", since)
+        number, end = (self._numbers[-1], 0) if last is None else (last.number, last.totals.size)
+        return RecordFinding(number, end, seq, 0, "", self._totals.utc[1])
 
     def _verify_deferred(self) -> None:
         """Verify checkpoints over records of earlier segments; those segments are read again."""
@@ -343,16 +310,14 @@ class _Verification:
         if boot is not None and not self._joins.closed:
             remark("the controller has not closed it: it runs, or was stopped")
         if boot is not None and boot.unsigned >= 0:
-            count = self._last_seq - self._signed
+            count = self._totals.last - self._totals.signed
             remark(f"the last {count} records have no signature over them: nothing proves them")
         if last is not None and last.torn:
             remark(last.torn)
-        late = self._sums["late"] + self._joins.late
-        if late:
-            longest = max(self._sums["longest"], self._joins.longest) / 1e9
+        if self._joins.late:
             remark(
-                f"{late} times something stood without a signature for more than a second, the "
-                f"longest for {longest:.1f} s"
+                f"{self._joins.late} times something stood without a signature for more than a "
+                f"second, the longest for {self._joins.longest / 1e9:.1f} s"
             )
         for file in sorted(quarantined_files(self._record) - self._tail_files):
             remark(f"{file}: was set aside, and no record tells of it")
@@ -364,32 +329,26 @@ class _Verification:
     # --- what it came to ------------------------------------------------------------------
 
     def _report(self) -> VerifyReport:
-        witness, sums = self._given, self._sums
+        witness = self._given
         size = 0 if witness is None else witness.checkpoint.size
         right = witness is not None and self._roots.get(size) == witness.checkpoint.root
+        totals = replace(
+            self._totals,
+            segments=(self._numbers[0], self._numbers[-1]),
+            boots=len(self._boots),
+            opened=self._holes.opened,
+        )
         return VerifyReport(
-            self._origin,
-            (self._numbers[0], self._numbers[-1]),
-            sums["records"],
-            self._last_seq,
-            sums["size"],
-            dict(self._kinds),
-            len(self._boots),
-            sums["checkpoints"],
-            self._signed,
-            sums["again"],
-            sums["unread"],
-            self._holes.opened,
-            (self._began, 0 if self._last is None else self._last.utc[1]),
-            self._opened_key,
-            self._table_key is not None,
-            size if right else 0,
-            witness.seconds if right and witness is not None else 0,
-            tuple(self._findings),
-            self._more,
-            tuple(self._unchecked),
-            tuple(self._remarks),
-            self._retired.descriptions if self._retired.before is not None else (),
+            **asdict(totals),
+            table_key=self._opened_key,
+            proven_key=self._table_key is not None,
+            witnessed=size if right else 0,
+            witnessed_at=witness.seconds if right and witness is not None else 0,
+            findings=tuple(self._findings),
+            more=self._more,
+            unchecked=tuple(self._unchecked),
+            remarks=tuple(self._remarks),
+            retired=self._retired.descriptions if self._retired.before is not None else (),
         )
 
 

@@ -80,7 +80,7 @@ def check_round(
         mine = [one for one in found if span[0] <= one.seq <= span[1]]
         wrong += mine
         elsewhere += len(found) - len(mine) + part.more
-        again += part.again
+        again += part.totals.again
         taken += sum(part.other_code.values())
     findings = [str(one) for one in wrong]
     unsigned = span[1] - span[0] + 1
