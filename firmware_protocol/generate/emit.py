@@ -1,15 +1,33 @@
-"""Helpers of the three emitters: names, wrapped text, and the origin of a file."""
+"""What the three emitters share: templates, names, wrapped text, and the origin of a file."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from firmware_protocol.generate.catalogue import Catalogue, Field, Values, array
 
 WIDTH: Final = 100
 ORIGIN: Final = "Generated from messages.toml by firmware_protocol.generate. Not to be edited."
+
+
+def environment(catalogue: Catalogue) -> Environment:
+    """The templates, with the catalogue and the helpers that they call."""
+    out = Environment(
+        loader=PackageLoader("firmware_protocol.generate"),
+        autoescape=select_autoescape(),  # of HTML only: here there is none
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    out.globals |= {"catalogue": catalogue, "allowed": partial(allowed, catalogue)}
+    out.filters |= {"code": code, "number": number}
+    return out
 
 
 def camel(name: str) -> str:
