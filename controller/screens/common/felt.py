@@ -12,12 +12,16 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from controller.procedure.model.state import Seat, State
+from controller.procedure.model.felt import expected
+from controller.procedure.model.state import Place, Seat, State, Step
+from controller.procedure.prompts import PromptTerms
 from controller.rules.cards import NAMES, Card
 from controller.rules.hands import Hand, is_blackjack
 
 DOWN: Final = "--"
 """The name of a face-down card."""
+_TURNS: Final = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.HAND_CARD)
+_ASKS: Final = (Step.INSURANCE, Step.INSURANCE_CONFIRM)
 _BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster", "insurance")
 
 
@@ -64,18 +68,106 @@ class Felt(Struct, frozen=True):
     """The same as text, for screen readers."""
 
 
+def felt_of(
+    s: State,
+    seats: int,
+    terms: PromptTerms,
+    *,
+    guides: bool = False,
+    notes: tuple[tuple[str, str], ...] = (),
+    more: tuple[str, ...] = (),
+) -> Felt:
+    """A state as a felt of at least `seats` seats, in the words of `terms`. `guides`: marks what
+    the dealer does next, too. `more`: what the notes say, for screen readers."""
+    texts, place = terms.texts, expected(s) if guides else None
+    shown = _ShownState(s, terms, place, guides)
+    by_number = {seat.number: seat for seat in s.seats}
+    numbers = range(1, max(seats, *by_number, 0) + 1)
+    cards = (*names_of(s.dealer), DOWN) if s.hole else names_of(s.dealer)
+    total = shown.total(s.dealer_total, s.dealer_soft, s.dealer)
+    spare = ""
+    if s.spare is not None:
+        spare = NAMES[s.spare.card] if s.spare.card >= 0 else DOWN
+    name, beside = texts("console.felt.dealer"), texts("console.felt.beside")
+    places = tuple(shown.seat(number, by_number.get(number)) for number in numbers)
+    said = [seat.words for seat in places if seat.plays]
+    if cards:
+        words = (shown.listed(cards), total if guides else "")
+        said.insert(0, f"{name}: {', '.join(filter(None, words))}")
+    if spare:
+        said.append(f"{beside}: {shown.listed((spare,))}")
+    return Felt(
+        name,
+        cards,
+        total,
+        places,
+        spare,
+        beside,
+        place is not None and place.kind in ("up", "hole", "dealer"),
+        notes,
+        (*said, *more) or (texts("console.felt.nothing"),),
+    )
+
+
 def names_of(cards: tuple[Card, ...]) -> tuple[str, ...]:
     return tuple(NAMES[card] for card in cards)
 
 
-def dealers_cards(s: State) -> tuple[str, ...]:
-    return (*names_of(s.dealer), DOWN) if s.hole else names_of(s.dealer)
+class _ShownState(Struct, frozen=True):
+    """A state, and the words in which it is shown."""
 
+    s: State
+    terms: PromptTerms
+    place: Place | None
+    """Where the next card goes, if that is shown."""
+    guides: bool
 
-def spare_card(s: State) -> str:
-    if s.spare is None:
-        return ""
-    return NAMES[s.spare.card] if s.spare.card >= 0 else DOWN
+    def seat(self, number: int, seat: Seat | None) -> FeltSeat:
+        s, t = self.s, self.terms
+        name = t.seat(number)
+        if seat is None:
+            return FeltSeat(number, name)
+        hands = tuple(self._hand(turn, one) for turn, one in hands_at(s, seat))
+        bets = tuple((t.bet(bet), t.amount(amount)) for bet, amount in bets_at(s, seat))
+        here = s.asked < len(s.seats) and s.seats[s.asked].number == number
+        marked = here and (s.step in _ASKS or (s.step is Step.NATURALS and not self.guides))
+        said = [hand.words for hand in hands] + [f"{bet} {amount}" for bet, amount in bets]
+        if self.guides:
+            said += [t.texts("console.felt.asked")] if marked else []
+            due = bool(s.due) and s.due[0].turn < 0 and s.due[0].seat == number
+            marked |= s.step is Step.PAYING and due
+            marked |= any(hand.turn or hand.next for hand in hands)
+        words = "; ".join(said) or ("" if self.guides else "nothing")
+        return FeltSeat(number, name, True, bets, hands, marked, f"{name}: {words}")
+
+    def _hand(self, turn: int, hand: Hand) -> FeltHand:
+        s, t = self.s, self.terms
+        tags = tuple(t.texts(f"console.tag.{tag}") for tag in tags_of(hand))
+        total = self.total(hand.total, hand.soft, hand.cards)
+        turns = s.step in _TURNS or (s.step is Step.NATURALS and self.guides)
+        mine = turns and turn == s.turn
+        place = self.place
+        comes = place is not None and place.kind == "hand" and place.turn == turn
+        due = self.guides and s.step is Step.PAYING and bool(s.due) and s.due[0].turn == turn
+        cards, wager = names_of(hand.cards), t.amount(hand.wager)
+        said = [self.listed(cards), total, t.texts("console.felt.wager", amount=wager), *tags]
+        said += [t.texts("console.felt.turn")] if mine else []
+        said += [t.texts("console.felt.next")] if comes else []
+        return FeltHand(cards, total, wager, tags, mine, comes, due, ", ".join(filter(None, said)))
+
+    def listed(self, names: tuple[str, ...]) -> str:
+        t = self.terms
+        down, none = t.texts("console.felt.down"), t.texts("console.felt.no_cards")
+        return ", ".join(down if one == DOWN else t.card(NAMES.index(one)) for one in names) or none
+
+    def total(self, total: int, soft: bool, cards: tuple[Card, ...]) -> str:
+        if not cards:
+            return ""
+        return (
+            self.terms.texts("console.term.soft", total=total)
+            if soft and total < 21
+            else str(total)
+        )
 
 
 def hands_at(s: State, seat: Seat) -> list[tuple[int, Hand]]:
@@ -99,11 +191,6 @@ def tags_of(hand: Hand) -> tuple[str, ...]:
         "tucked": hand.out,
     }
     return tuple(tag for tag, holds in tags.items() if holds)
-
-
-def is_asked(s: State, seat: Seat) -> bool:
-    """Whether the seat is the one that is asked now, at a step that asks seats."""
-    return s.asked < len(s.seats) and s.seats[s.asked].number == seat.number
 
 
 Side: TypeAlias = Literal["players", "dealer"]

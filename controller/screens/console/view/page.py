@@ -17,7 +17,7 @@ from controller.procedure.model.effects import Tell
 from controller.procedure.model.game import Game
 from controller.procedure.prompts import MoneyFormat, Texts, parts_of, sentence
 from controller.rules.cards import RANKS, SUITS
-from controller.screens.common.felt import DealersDrawing
+from controller.screens.common.felt import DealersDrawing, felt_of
 from controller.screens.console.text import HouseTerms
 from controller.screens.console.view.allowed_acts import ActButton, AllowedActs
 from controller.screens.console.view.bets import Payments, WagerPanel, payments_of, wagers_of
@@ -29,7 +29,6 @@ from controller.screens.console.view.buttons import (
     groups,
     tests,
 )
-from controller.screens.console.view.felt import felt_of
 from controller.screens.console.view.status import (
     ConsoleAlert,
     TableStatus,
@@ -146,6 +145,7 @@ def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePag
     aside = call_floor(offers, terms) if may and here.controls else ()
     wagers = wagers_of(offers, terms) if may and here.controls else None
     main, aside, wagers = with_keys(main, aside, wagers)
+    felt = felt_of(offers.state, game.seats, terms, guides=True)
     return ConsolePage(
         view.seq,
         say,
@@ -156,7 +156,7 @@ def console_of(view: View, game: Game, here: Viewer, texts: Texts) -> ConsolePag
         _sheet(offers, terms, here, nobody) if may else (),
         wagers,
         payments_of(offers, terms),
-        _DRAWING.picture(felt := felt_of(offers.state, game, terms)),
+        _DRAWING.picture(felt),
         felt.words,
         alerts_of(view, terms),
         status_of(view, game, here, terms),

@@ -23,84 +23,24 @@ from controller.audit.replay import decode_event, procedure_of
 from controller.audit.text import TimelineLine, problem_words
 from controller.procedure.engine import Procedure, RowFault
 from controller.procedure.model.row import Decision
-from controller.procedure.model.state import Seat, State, Step
-from controller.procedure.prompts import BETS, AmountFormat, card_words, irregularity
+from controller.procedure.model.state import State, Step
+from controller.procedure.prompts import AmountFormat, PromptTerms, irregularity
 from controller.procedure.rows import shut
-from controller.rules.cards import NAMES, Card
-from controller.rules.hands import Hand
-from controller.screens.common.felt import (
-    DOWN,
-    Felt,
-    FeltDrawing,
-    FeltHand,
-    FeltSeat,
-    bets_at,
-    dealers_cards,
-    hands_at,
-    is_asked,
-    names_of,
-    spare_card,
-    tags_of,
-)
+from controller.screens.common.felt import Felt, FeltDrawing, felt_of
+from controller.screens.common.texts import load as load_texts
 
-_TURNS: Final = (Step.TURN, Step.DOUBLE_CONFIRM, Step.SPLIT_CONFIRM, Step.HAND_CARD)
-_ASKS: Final = (Step.NATURALS, Step.INSURANCE, Step.INSURANCE_CONFIRM)
-_BESIDE: Final = "Beside the shoe"
-_CARDS: Final = {name: card_words(card) for card, name in enumerate(NAMES)} | {DOWN: "face down"}
+_TEXTS: Final = load_texts()
 
 
-def felt_of(s: State, money: AmountFormat, seats: int) -> Felt:
-    """`seats`: of the table."""
-    by_number = {seat.number: seat for seat in s.seats}
-    numbers = range(1, max(seats, *by_number, 0) + 1)
-    notes = [(f"Held: {irregularity(hold.what.value)}", "held") for hold in s.holds]
+def shown_felt(s: State, money: AmountFormat, seats: int) -> Felt:
+    """The felt in our words, with what holds the table. `seats`: of the table."""
+    held = [irregularity(hold.what.value) for hold in s.holds]
+    notes = [(f"Held: {one}", "held") for one in held]
     if s.due and s.step is Step.PAYING:
         due = s.due[0]
         notes.append((f"To settle: seat {due.seat}: {money.amount(due.moves)}", "due"))
-    felt = Felt(
-        "Dealer",
-        dealers_cards(s),
-        _total(s.dealer_total, s.dealer_soft, s.dealer),
-        tuple(_seat(s, number, by_number.get(number), money) for number in numbers),
-        spare_card(s),
-        _BESIDE,
-        notes=tuple(notes),
-    )
-    said = [f"Dealer: {_listed(felt.dealer)}"] if felt.dealer else []
-    said += [seat.words for seat in felt.seats if seat.plays]
-    said += [f"{_BESIDE}: {_CARDS[felt.spare]}"] if felt.spare else []
-    held = ", ".join(irregularity(hold.what.value) for hold in s.holds)
-    said += [f"Held: {held}"] if held else []
-    return replace(felt, words=tuple(said) or ("Nothing lies on the felt",))
-
-
-def _seat(s: State, number: int, seat: Seat | None, money: AmountFormat) -> FeltSeat:
-    name = f"Seat {number}"
-    if seat is None:
-        return FeltSeat(number, name)
-    hands = tuple(_hand(s, turn, hand, money) for turn, hand in hands_at(s, seat))
-    bets = tuple((BETS[bet], money.amount(amount)) for bet, amount in bets_at(s, seat))
-    said = "; ".join([*(hand.words for hand in hands), *(f"{bet} {had}" for bet, had in bets)])
-    asked = s.step in _ASKS and is_asked(s, seat)
-    return FeltSeat(number, name, True, bets, hands, asked, f"{name}: {said or 'nothing'}")
-
-
-def _hand(s: State, turn: int, hand: Hand, money: AmountFormat) -> FeltHand:
-    total = _total(hand.total, hand.soft, hand.cards)
-    cards, wager, tags = names_of(hand.cards), money.amount(hand.wager), tags_of(hand)
-    mine = s.step in _TURNS and turn == s.turn
-    said = [_listed(cards), total, f"wager {wager}", *tags, "in turn" if mine else ""]
-    return FeltHand(cards, total, wager, tags, mine, words=", ".join(filter(None, said)))
-
-
-def _listed(cards: tuple[str, ...]) -> str:
-    return ", ".join(_CARDS[name] for name in cards) or "no cards"
-
-
-def _total(total: int, soft: bool, cards: tuple[Card, ...]) -> str:
-    if not cards:
-        return ""
-    return f"soft {total}" if soft and total < 21 else str(total)
+    more = (f"Held: {', '.join(held)}",) if held else ()
+    return felt_of(s, seats, PromptTerms(_TEXTS, money), notes=tuple(notes), more=more)
 
 
 _DRAWING: Final = FeltDrawing()
@@ -153,7 +93,9 @@ def replay_of(
         at = max(at, (line.utc - began) // 1000)  # a clock that was set back
         which = -1
         if state is not None:
-            which = numbers.setdefault(_DRAWING.picture(felt_of(state, money, seats)), len(numbers))
+            which = numbers.setdefault(
+                _DRAWING.picture(shown_felt(state, money, seats)), len(numbers)
+            )
         frames.append(
             ReplayFrame(
                 line.seq,

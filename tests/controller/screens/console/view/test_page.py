@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from controller.procedure.model.state import Step
 from controller.procedure.prompts import MoneyFormat, Texts
 from controller.rules.cards import NAMES
-from controller.screens.common.felt import where
+from controller.screens.common.felt import felt_of, where
 from controller.screens.common.sessions import Appearance
 from controller.screens.common.templates import StaticFiles
 from controller.screens.console.text import HouseTerms
-from controller.screens.console.view.felt import felt_of
 from tests.support.paths import ROOT
 from tests.support.screens.console.shown_at import (
     STATIC,
@@ -114,7 +113,7 @@ def test_no_card_that_lies_face_down_is_in_the_page() -> None:
                 continue
             down += 1
             assert tongue.card(card) not in html + console.say
-        felt = felt_of(s, at.game, tongue)
+        felt = felt_of(s, at.game.seats, tongue, guides=True)
         named = [one for seat in felt.seats for hand in seat.hands for one in hand.cards]
         named += [*felt.dealer, felt.spare]
         assert {NAMES.index(one) for one in named if one not in ("", "--")} <= up

@@ -20,7 +20,7 @@ from controller.rules.cards import NAMES
 from controller.rules.irregularities import Irregularity
 from controller.screens.common.felt import Felt, FeltDrawing
 from controller.screens.review.view import replay
-from controller.screens.review.view.replay import felt_of
+from controller.screens.review.view.replay import shown_felt
 from controller.sim.scripts.format import read_scripts
 from tests.support.audit.record.dealing import Dealing
 from tests.support.audit.record.scripted import FILES, record_all
@@ -61,7 +61,7 @@ def lies(s: State) -> list[str]:
 def test_what_lies_there_is_shown_and_nothing_else(states: list[State]) -> None:
     down = 0
     for s in states:
-        felt = felt_of(s, MONEY, 7)
+        felt = shown_felt(s, MONEY, 7)
         assert sorted(shown(felt)) == sorted(lies(s))
         assert ("--" in felt.dealer) == bool(s.hole)
         down += bool(s.hole)
@@ -71,7 +71,7 @@ def test_what_lies_there_is_shown_and_nothing_else(states: list[State]) -> None:
 def test_wagers_totals_and_turns_are_those_of_the_state(states: list[State]) -> None:
     turns = 0
     for s in states:
-        felt = felt_of(s, MONEY, 7)
+        felt = shown_felt(s, MONEY, 7)
         assert [seat.number for seat in felt.seats if seat.plays] == [
             seat.number for seat in s.seats
         ]
@@ -90,7 +90,7 @@ def test_wagers_totals_and_turns_are_those_of_the_state(states: list[State]) -> 
 
 def test_a_picture_is_drawn_of_the_cards_and_no_more(states: list[State]) -> None:
     for s in states[::7]:
-        felt = felt_of(s, MONEY, 7)
+        felt = shown_felt(s, MONEY, 7)
         root = ElementTree.fromstring(PICTURE(felt))
         kinds = [one.get("class", "") for one in root.iter()]
         assert len([kind for kind in kinds if kind in ("card", "card back")]) == len(shown(felt))
@@ -102,7 +102,7 @@ def test_a_picture_is_drawn_of_the_cards_and_no_more(states: list[State]) -> Non
 
 def test_everything_is_within_the_picture(states: list[State]) -> None:
     for s in states[::11]:
-        root = ElementTree.fromstring(PICTURE(felt_of(s, MONEY, 7)))
+        root = ElementTree.fromstring(PICTURE(shown_felt(s, MONEY, 7)))
         _, _, width, height = map(int, root.get("viewBox", "").split())
         for card in root.iter(f"{_NAMESPACE}rect"):
             x, y = int(card.get("x", "")), int(card.get("y", ""))
@@ -112,7 +112,7 @@ def test_everything_is_within_the_picture(states: list[State]) -> None:
 
 def test_who_does_not_see_it_is_told_the_same(states: list[State]) -> None:
     for s in states[::7]:
-        felt = felt_of(s, MONEY, 7)
+        felt = shown_felt(s, MONEY, 7)
         words = ". ".join(felt.words)
         for name in shown(felt):
             said = "face down" if name == "--" else card_words(NAMES.index(name))
@@ -121,7 +121,7 @@ def test_who_does_not_see_it_is_told_the_same(states: list[State]) -> None:
 
 @pytest.mark.parametrize("seats", [1, 2, 5, 7, 9])
 def test_a_table_may_have_other_seats(seats: int) -> None:
-    root = ElementTree.fromstring(PICTURE(felt_of(State(), MONEY, seats)))
+    root = ElementTree.fromstring(PICTURE(shown_felt(State(), MONEY, seats)))
     spots = [one for one in root.iter() if one.get("class") == "spot"]
     assert len(spots) == seats
     xs = [int(one.get("cx", "")) for one in spots]
@@ -212,7 +212,7 @@ def test_what_holds_a_table_is_said_to_who_does_not_see_it() -> None:
     holds = tuple(
         Hold(what, Step.DEALING) for what in (Irregularity.MISDEAL, Irregularity.CARD_UNREADABLE)
     )
-    assert felt_of(State(holds=holds), MONEY, 7).words == ("Held: misdeal, card not read",)
+    assert shown_felt(State(holds=holds), MONEY, 7).words == ("Held: misdeal, card not read",)
 
 
 def test_a_replay_without_a_script_goes_step_by_step(browser: Browser) -> None:
