@@ -213,10 +213,6 @@ class StationDriver(Driver):
         self._set(seat, setting)
         await self._call(command, LampsReply)
 
-    async def lamps_off(self, seat: int) -> None:
-        """Show nothing at a seat."""
-        await self.lamps(seat, LAMPS_OFF)
-
     async def buzz(self, pattern: BuzzPattern) -> None:
         """Play a sound once."""
         await self._call(Buzz(pattern), BuzzReply)

@@ -8,7 +8,6 @@ from controller.audit.replay.entries import (
     decode_event,
     decode_refusal,
     event_entry,
-    read_decision,
     record_actor,
 )
 from controller.audit.replay.hole_opening import (
@@ -62,7 +61,6 @@ __all__ = [
     "other_code_state_after",
     "proc_of",
     "procedure_of",
-    "read_decision",
     "record_actor",
     "replay_opening",
     "sealed_hole_cards",

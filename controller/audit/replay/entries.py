@@ -1,7 +1,7 @@
 """Encoding of events and the procedure's answers as record entries, and decoding.
 
   log.write([event_entry(event, answer, before, cursor=..., sealed=...)])
-  made = read_decision(record)        # DecisionData(event, rows, effects, sealed)
+  made = decode_decision(record.data)  # DecisionData(event, rows, effects, sealed)
 
 An entry for a face-down card contains its commitment and its sealed opening, each of fixed
 length. It cannot be created without them, nor with anything else in their place.
@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
-from controller.audit.format.records import DeviceCursor, Record, RecordActor, RecordEntry
+from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
 from controller.procedure.engine import EVENTS
 from controller.procedure.model.effects import (
     Corrected,
@@ -192,10 +192,3 @@ def _untold(event: Event, before: State) -> Event:
 decode_decision: Final = msgspec.json.Decoder(DecisionData).decode
 decode_refusal: Final = msgspec.json.Decoder(RefusalData).decode
 decode_event: Final = msgspec.json.Decoder(RecordedEvent).decode
-
-
-def read_decision(record: Record) -> DecisionData:
-    """Raises msgspec.DecodeError, also for unknown or missing fields."""
-    if record.kind != "decision":
-        raise ValueError(f"seq {record.seq} is a {record.kind}, no decision")
-    return decode_decision(record.data)

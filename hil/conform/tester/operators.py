@@ -71,18 +71,6 @@ class SimulatedOperator(Operator):
         raise ItemSkipped("a person's eyes: --ask")
 
 
-class InProcessOperator(SimulatedOperator):
-    """A simulated device in this process."""
-
-    name = "direct"
-
-    def __init__(self, request: Callable[[ControlRequest], Answer]) -> None:
-        self._request = request
-
-    async def do(self, request: ControlRequest) -> Answer:
-        return self._request(request)
-
-
 class RemoteOperator(SimulatedOperator):
     """A simulated device in another process, through its control socket."""
 

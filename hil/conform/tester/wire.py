@@ -1,8 +1,4 @@
-"""The tester's end of the cable, in real time or in simulated time, and noise on it.
-
-Times are whole microseconds. On a simulated wire time passes only in receive(): it jumps to the
-next event, so that a minute of silence costs nothing and every interval is exact.
-"""
+"""The tester's end of the cable, and noise on it. Times are whole microseconds."""
 
 from __future__ import annotations
 
@@ -27,13 +23,10 @@ from drivers.ports import (
     open_port,
     usb_places,
 )
-from firmware_protocol.device import Peer
 
 _T = TypeVar("_T")
 Pump = Callable[[int], Awaitable[None]]
 
-_BUSY_TURNS: Final = 10_000
-"""A device that is due more often at the same time is in an endless loop."""
 MAX_WAITING: Final = 1 << 20
 """Limit of the receive buffer in bytes."""
 _RETRY_US: Final = 50_000
@@ -52,6 +45,7 @@ class ReceivedBytes(Struct, frozen=True):
 
 class TesterWire(Protocol):
     simulated: bool
+    """Whether its times are exact: no port, no load and no other process delays anything."""
 
     def now(self) -> int:
         """The current time of this wire."""
@@ -73,47 +67,6 @@ class TesterWire(Protocol):
 
     async def close(self) -> None:
         """Release the port."""
-
-
-class SimulatedWire:
-    """A device in memory, in simulated time."""
-
-    simulated = True
-
-    def __init__(self, peer: Peer, now: int) -> None:
-        self._peer = peer
-        self._now = now
-
-    def now(self) -> int:
-        return self._now
-
-    def send(self, data: bytes) -> None:
-        self._peer.receive(data, self._now)
-
-    async def receive(self, until: int) -> ReceivedBytes | None:
-        for _ in range(_BUSY_TURNS):
-            data = self._peer.take()
-            if data:
-                return ReceivedBytes(data, self._now)
-            due = self._peer.due()
-            if self._now >= until and (due is None or due > self._now):
-                return None
-            self._now = max(self._now, until if due is None else min(due, until))
-            self._peer.wake(self._now)
-        raise WireLost(f"the simulated device is in an endless loop at {self._now} us")
-
-    async def run_beside(self, doing: Coroutine[Any, Any, _T], pump: Pump) -> _T:
-        return await doing
-
-    async def reopen(self, until: int) -> None:
-        pass
-
-    async def sleep(self, until: int) -> None:
-        while self._now < until:
-            await self.receive(until)
-
-    async def close(self) -> None:
-        pass
 
 
 class PortWire:

@@ -116,7 +116,7 @@ METHODS: dict[type[Command], str] = {
     Eject: "eject",
     Abort: "abort",
     Arm: "arm disarm",
-    Lamps: "lamps lamps_off",
+    Lamps: "lamps",
     Buzz: "buzz",
 }
 """By which methods of its driver a command is given."""

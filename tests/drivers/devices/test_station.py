@@ -254,7 +254,7 @@ async def test_lamps_stay_lit_while_they_are_wanted(
         await asyncio.sleep(0.1)
         assert lit(device)
     assert station.settings == {1: BLUE}
-    await station.lamps_off(1)
+    await station.lamps(1, LAMPS_OFF)
     assert not lit(device)
     await asyncio.sleep(5)
     assert not lit(device)
@@ -362,7 +362,7 @@ async def test_the_table_may_change_its_mind_while_leases_are_taken(
         if command == BLUE.command(1):
             await asyncio.sleep(0.1)
             if wanted is None:
-                await station.lamps_off(2)
+                await station.lamps(2, LAMPS_OFF)
             else:
                 await station.lamps(2, wanted)
         return await call(command)

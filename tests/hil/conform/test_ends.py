@@ -26,11 +26,18 @@ from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import runner
 from hil.conform.runs.runner import RunResult, run_items
 from hil.conform.tester import pairing
-from hil.conform.tester.operators import InProcessOperator, Operator
-from hil.conform.tester.wire import ReceivedBytes, SimulatedWire, WireLost
+from hil.conform.tester.operators import Operator
+from hil.conform.tester.wire import ReceivedBytes, WireLost
 from hil.simulator import DeviceProcess, device_process
 from tests.support.hil.commands import conform
-from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
+from tests.support.hil.conform.conform_rig import (
+    ITEMS,
+    PROFILES,
+    InProcessOperator,
+    Rig,
+    SimulatedWire,
+    of,
+)
 
 
 def run(sim: DeviceProcess, *arguments: str | Path, profile: str = "shoe") -> int:

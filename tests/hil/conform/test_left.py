@@ -35,9 +35,17 @@ from hil.conform.runs.runner import ItemOutcome, run_items
 from hil.conform.tester import stimuli
 from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.findings import ItemSkipped
-from hil.conform.tester.operators import InProcessOperator, Operator
-from hil.conform.tester.wire import ReceivedBytes, SimulatedWire
-from tests.support.hil.conform.conform_rig import ITEMS, OWN, PROFILES, Rig, of
+from hil.conform.tester.operators import Operator
+from hil.conform.tester.wire import ReceivedBytes
+from tests.support.hil.conform.conform_rig import (
+    ITEMS,
+    OWN,
+    PROFILES,
+    InProcessOperator,
+    Rig,
+    SimulatedWire,
+    of,
+)
 
 AFTER: dict[Profile, tuple[str, ...]] = {
     "shoe": ("PA-1", "PA-3", "EV-2", "EV-8", "EV-11", "CO-1", "CO-6", "SH-1", "SH-2"),

@@ -38,7 +38,7 @@ from controller.audit.files import Disk
 from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records, segments
-from controller.audit.replay import OtherProcedure, ReplayMismatch, read_decision
+from controller.audit.replay import OtherProcedure, ReplayMismatch, decode_decision
 from controller.audit.simulate import record_par, rounds
 from controller.audit.verify import verify
 from controller.config import load_table
@@ -191,7 +191,7 @@ def over(place: Path) -> list[int]:
         effect.round
         for _, record in records(place)
         if record.kind == "decision"
-        for effect in read_decision(record).effects
+        for effect in decode_decision(record.data).effects
         if isinstance(effect, RoundOver)
     ]
 

@@ -23,8 +23,8 @@ from controller.audit.replay import (
     OtherProcedure,
     RecordReplay,
     ReplayMismatch,
+    decode_decision,
     procedure_of,
-    read_decision,
     replay_opening,
 )
 from controller.audit.simulate import Recorder, check_recordable, plain_round
@@ -127,7 +127,7 @@ def test_locked_wagers_and_finished_rounds_are_signed(place: Path) -> None:
     wanted = 0
     for (_, record), (_, after) in pairwise(records(place)):
         if record.kind == "decision":
-            effects = read_decision(record).effects
+            effects = decode_decision(record.data).effects
             if any(isinstance(effect, WagersLocked | RoundOver) for effect in effects):
                 assert after.kind == "checkpoint"
                 wanted += 1
@@ -139,13 +139,13 @@ def test_every_hole_card_matches_commitment_and_seal(place: Path) -> None:
     dealt: Record | None = None
     opened = 0
     for record in decisions(place):
-        made = read_decision(record)
+        made = decode_decision(record.data)
         if isinstance(made.event, e.HoleDealt):
             dealt = record
         elif isinstance(made.event, e.HoleRevealed):
             assert dealt is not None
             assert dealt.cursor is not None
-            was = read_decision(dealt)
+            was = decode_decision(dealt.data)
             assert isinstance(was.event, e.HoleDealt)
             assert isinstance(was.sealed, str)
             bound, cursor = was.event.commitment, dealt.cursor
@@ -165,7 +165,7 @@ def test_the_shoes_chain_continues_over_all_boots(
     record_all(place, rounds[10:])
     cursors = []
     for record in decisions(place):
-        drawn = isinstance(read_decision(record).event, e.CardDrawn | e.HoleDealt)
+        drawn = isinstance(decode_decision(record.data).event, e.CardDrawn | e.HoleDealt)
         assert drawn == (record.cursor is not None)
         if record.cursor is not None:
             cursors.append(record.cursor)
@@ -256,7 +256,7 @@ def test_an_open_round_is_ended_before_the_next(place: Path, what: str) -> None:
     voided = [
         effect
         for record in decisions(place)
-        for effect in read_decision(record).effects
+        for effect in decode_decision(record.data).effects
         if isinstance(effect, RoundVoid)
     ]
     assert len(voided) == (0 if what == "before the first card" else 1)

@@ -12,7 +12,7 @@ import msgspec
 from controller.audit.format.records import Record, RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay, ReplayResult, read_decision, replay_opening
+from controller.audit.replay import RecordReplay, ReplayResult, decode_decision, replay_opening
 from controller.audit.simulate import SCRIPTS, SCRIPTS_SIZE, Keyring, Recorder, play_recorded
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
@@ -75,12 +75,12 @@ def decisions(place: Path) -> list[Record]:
 
 
 def events(place: Path) -> list[Event]:
-    return [read_decision(record).event for record in decisions(place)]
+    return [decode_decision(record.data).event for record in decisions(place)]
 
 
 def ends(record: Record) -> bool:
     """Whether a round ends with this decision."""
-    return any(isinstance(effect, RoundOver) for effect in read_decision(record).effects)
+    return any(isinstance(effect, RoundOver) for effect in decode_decision(record.data).effects)
 
 
 def opened_at(place: Path) -> RecordOpening:

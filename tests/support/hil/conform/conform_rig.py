@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -27,10 +28,12 @@ from firmware_protocol.messages import DeviceClass
 from hil.conform.items import TRIALS
 from hil.conform.runs.runner import ItemOutcome, run_item
 from hil.conform.tester.bench import ConformBench
-from hil.conform.tester.operators import InProcessOperator, Operator
-from hil.conform.tester.wire import SimulatedWire
+from hil.conform.tester.operators import Operator, SimulatedOperator
+from hil.conform.tester.wire import ReceivedBytes, WireLost
 from hil.devices import SimulatedShoe, SimulatedShuffler, SimulatedStation
 from hil.simulator import SimulatedDevice
+
+_T = TypeVar("_T")
 
 PROFILES: tuple[Profile, ...] = ("shoe", "shuffler", "station")
 MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {
@@ -40,6 +43,8 @@ MECHANISMS: dict[Profile, Callable[[], Mechanism]] = {
 }
 ITEMS = {item.id: item for item in conformance.load_items()}
 OWN = X25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+_BUSY_TURNS: Final = 10_000
+"""A device that is due more often at the same time is in an endless loop."""
 
 
 def of(profile: Profile) -> list[ConformanceItem]:
@@ -55,6 +60,63 @@ def _made(profile: Profile) -> dict[str, bytes]:
         create_identity(place, device_class, "XX-0001", rng=Random(profile).randbytes)
         pair_directly(place, OWN.public_key().public_bytes_raw())
         return {file.name: file.read_bytes() for file in place.iterdir()}
+
+
+class SimulatedWire:
+    """A device in memory, in simulated time.
+
+    Time passes only in receive(): it jumps to the next event, so that a minute of silence costs
+    nothing and every interval is exact.
+    """
+
+    simulated = True
+
+    def __init__(self, peer: Peer, now: int) -> None:
+        self._peer = peer
+        self._now = now
+
+    def now(self) -> int:
+        return self._now
+
+    def send(self, data: bytes) -> None:
+        self._peer.receive(data, self._now)
+
+    async def receive(self, until: int) -> ReceivedBytes | None:
+        for _ in range(_BUSY_TURNS):
+            data = self._peer.take()
+            if data:
+                return ReceivedBytes(data, self._now)
+            due = self._peer.due()
+            if self._now >= until and (due is None or due > self._now):
+                return None
+            self._now = max(self._now, until if due is None else min(due, until))
+            self._peer.wake(self._now)
+        raise WireLost(f"the simulated device is in an endless loop at {self._now} us")
+
+    async def run_beside(self, doing: Coroutine[Any, Any, _T], pump: object) -> _T:
+        return await doing
+
+    async def reopen(self, until: int) -> None:
+        pass
+
+    async def sleep(self, until: int) -> None:
+        while self._now < until:
+            await self.receive(until)
+
+    async def close(self) -> None:
+        pass
+
+
+class InProcessOperator(SimulatedOperator):
+    """A simulated device in this process."""
+
+    name = "direct"
+
+    def __init__(self, request: Callable[[ControlRequest], Answer]) -> None:
+        self._request = request
+
+    async def do(self, request: ControlRequest) -> Answer:
+        return self._request(request)
 
 
 class Rig:
