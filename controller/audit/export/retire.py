@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -87,13 +88,15 @@ def sum_segments(
     record: Path, origin: str, last: int, table: VerifierKey, on_segment: Callable[[int], None]
 ) -> SegmentSummary:
     """Summarise all segments up to `last`. Raises NotSigned, RecordDamaged and BadSignature."""
-    work = _SegmentSums(record, origin, last, table)
     wanted = _all_cosigned_sizes(record)
-    for segment in segments(record):
+    found = segments(record)
+    first = next(found)
+    work = _SegmentSums(record, SignatureReader(origin, table), first, last)
+    for segment in chain((first,), found):
         on_segment(segment.number)
-        work.take(segment, wanted)
-        if work.signed is not None:
-            return work.done()
+        summary = work.take(segment, wanted)
+        if summary is not None:
+            return summary
     raise NotSigned(
         record,
         f"segment {last} has no checkpoint over all of it yet",
@@ -122,61 +125,51 @@ def _sizes(segment: RecordSegment) -> Iterator[int]:
 
 
 class _SegmentSums:
-    def __init__(self, record: Path, origin: str, last: int, table: VerifierKey) -> None:
+    """Collects the summary of the segments from `first` to `last`, in order."""
+
+    def __init__(
+        self, record: Path, signatures: SignatureReader, first: RecordSegment, last: int
+    ) -> None:
+        """An earlier retirement was verified against the snapshot of `first`."""
         self._last = last
-        self._signatures = SignatureReader(origin, table)
+        self._signatures = signatures
+        self._signatures.begin(first)
         self._holes = HoleCardTracker(whole=True)
         kept = retirement_files(record)
         if kept and kept[-1].said is not None:
             self._holes.start_with(kept[-1].said.hole, kept[-1].said.drawn)
-        self._segments = self._records = (0, 0)
-        self._part = Span(0)
+        self._begins = (first.number, first.before.seq + 1)
+        """Number of the first segment, and seq of its first record."""
+        self._tree = first.tree
+        """The tree up to the last step."""
+        self._part = Span(first.before.seq)
         """The tree since the last step."""
         self._behind: list[Hash] = []
         """Leaves of the records after the last retired one."""
-        self._root = ""
         self._days: set[str] = set()
         self._rounds: set[int] = set()
         self._tails: list[str] = []
         self._steps: list[TreeStep] = []
         self._certificates: dict[str, str] = {}
         self._chain = b""
-        self._tree = Span(0)
-        self.signed: SignedCheckpoint | None = None
-        """The first checkpoint over all of them."""
 
-    def take(self, segment: RecordSegment, wanted: set[int]) -> None:
-        if not self._segments[0]:
-            self._begin(segment)
+    def take(self, segment: RecordSegment, wanted: set[int]) -> SegmentSummary | None:
+        """Add a segment; returns the summary at the first checkpoint over all of them."""
         for frame in segment.frames:
             found = record_of(segment.file, frame)
             signed = self._signatures.take(segment.place(frame), found)
             if signed is not None and signed.checkpoint.size in wanted:
                 self._certificates[signed.boot] = signed.certificate
             if segment.number <= self._last:
-                self._grow(frame, last=frame is segment.frames[-1], wanted=wanted)
+                self._part.add(leaf_hash(frame.data))
+                if frame is segment.frames[-1] or frame.seq in wanted:
+                    self._step()
                 self._collect(segment, frame, found)
-            elif signed is not None and signed.checkpoint.size >= self._records[1]:
-                self._sign(signed)
-                return
+            elif signed is not None and signed.checkpoint.size >= self._tree.end:
+                return self._summary(signed)
             else:
                 self._behind.append(leaf_hash(frame.data))
-        if segment.number <= self._last:
-            self._segments = (self._segments[0], segment.number)
-
-    def _begin(self, segment: RecordSegment) -> None:
-        """Start with the first snapshot; an earlier retirement was verified against it."""
-        seq = segment.before.seq
-        self._tree, self._part = segment.tree, Span(seq)
-        self._segments, self._records = (segment.number, 0), (seq + 1, 0)
-        self._signatures.begin(segment)
-
-    def _grow(self, frame: RecordFrame, *, last: bool, wanted: set[int]) -> None:
-        self._part.add(leaf_hash(frame.data))
-        self._chain = frame.chain
-        self._records = (self._records[0], frame.seq)
-        if last or frame.seq in wanted:
-            self._step()
+        return None
 
     def _step(self) -> None:
         self._steps.append(step(self._part))
@@ -184,6 +177,7 @@ class _SegmentSums:
         self._part = Span(self._tree.end)
 
     def _collect(self, segment: RecordSegment, frame: RecordFrame, found: Record) -> None:
+        self._chain = frame.chain
         self._days.add(found.day)
         self._rounds.add(found.round)
         if found.kind == "tail":
@@ -192,28 +186,26 @@ class _SegmentSums:
             at = RecordFinding(segment.number, frame.offset, frame.seq, found.round, "", 0)
             self._holes.take(FaceDownDecision(at, found.table, found.cursor, bytes(found.data)))
 
-    def _sign(self, signed: SignedCheckpoint) -> None:
-        self.signed = signed
+    def _summary(self, signed: SignedCheckpoint) -> SegmentSummary:
+        """Argument `signed` is the first checkpoint over all of them."""
         self._certificates[signed.boot] = signed.certificate
-        self._root = self._tree.root().hex()
-        for leaf in self._behind[: signed.checkpoint.size - self._records[1]]:
+        end, root = self._tree.end, self._tree.root().hex()
+        for leaf in self._behind[: signed.checkpoint.size - end]:
             self._part.add(leaf)
-        if self._part.end > self._records[1]:
+        if self._part.end > end:
             self._step()
-
-    def done(self) -> SegmentSummary:
-        assert self.signed is not None
         hole, drawn = self._holes.face_down
         rounds = sorted(self._rounds - {0}) or [0]
+        number, seq = self._begins
         return SegmentSummary(
-            self._segments,
-            self._records,
+            (number, self._last),
+            (seq, end),
             (rounds[0], rounds[-1]),
             (min(self._days), max(self._days)),
-            self._root,
+            root,
             self._chain.hex(),
             tuple(self._steps),
-            self.signed.note,
+            signed.note,
             tuple(self._certificates.values()),
             hole,
             drawn,
@@ -404,7 +396,9 @@ class _RetireRun:
             record, self._out, pick, who=who, reason=why, on_segment=self._on_segment
         )
         self._check(case)
-        said = self._said(sums, case, utc)
+        said = Retirement(
+            **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
+        )
         name = f"{RETIRED}/{last:08d}.note"
         log_access(
             record, "retire", str(pick), who=who, reason=why, out=self._out.name, seal=case.seal
@@ -414,11 +408,6 @@ class _RetireRun:
             write_atomically(disk, note_file(record, last), written(said, self._origin, self._key))
         self._remove(said)
         return RetireResult(said, name, False)
-
-    def _said(self, sums: SegmentSummary, case: SealedCase, utc: int) -> Retirement:
-        return Retirement(
-            **asdict(sums), case=sha256_of(self._out), seal=case.seal, utc=utc, two=self._two
-        )
 
     def _check(self, case: SealedCase | None) -> None:
         """Compare the case with the segments. Raises BadCase, and removes a case that was just
