@@ -120,8 +120,9 @@ def all_of_kind(db: apsw.Connection, kind: str) -> list[RecordLocation]:
 
 
 def bets(db: apsw.Connection, first: int, last: int) -> list[SettledBet]:
+    """By seat, in the order of settlement."""
     names = ", ".join(SettledBet.__struct_fields__)
-    asked = f"SELECT {names} FROM bets WHERE seq BETWEEN ? AND ? ORDER BY seq, nth"
+    asked = f"SELECT {names} FROM bets WHERE seq BETWEEN ? AND ? ORDER BY seat, seq, nth"
     return [SettledBet(*row) for row in ask(db, asked, first, last)]
 
 

@@ -1,12 +1,9 @@
-"""The list of rounds: its search form, whose fields are parsed and written back, and its lines.
-
-A round and its bets are lines of other pages too.
-"""
+"""The list of rounds: its search form, whose fields are parsed and written back, and its words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,94 +11,25 @@ from msgspec import Struct
 
 from controller.audit.format.records import KINDS
 from controller.audit.index import RecordQuery, RoundRow, check_query, parse_amount, parse_time
-from controller.audit.text import format_clock, format_day, stamp
 from controller.errors import UsageProblem, printable
 from controller.procedure.engine import EVENTS
 from controller.procedure.prompts import BETS, WHY, AmountFormat
 from controller.rules.cards import parse_card
 from controller.rules.irregularities import Irregularity
 from controller.screens.common.access import shown
-from controller.screens.review.view.queries import SettledBet
 
 
-class RoundLine(Struct, frozen=True):
-    number: int
-    first_seq: int
-    day: str
-    time: str
-    stamp: str
-    until: str
-    seconds: float
-    """From the first wager to the cleared felt; 0: not over."""
-    over: bool
-    dealer: str
-    wagered: str
-    won: str
-    """Won by the players, without their wagers."""
-    void: bool
-    irregularities: int
-    corrected: int
-    problems: int
-    """All problems, including refusals."""
+def seconds_of(found: RoundRow) -> float:
+    """From the first wager to the cleared felt, of a round that is over."""
+    return max(0.0, (found.over_utc - found.first_utc) / 1e6)
 
 
-class BetLine(Struct, frozen=True):
-    seq: int
-    seat: int
-    hand: int
-    bet: str
-    outcome: str
-    stake: str
-    returned: str
-    moved: str
-    """The payment, signed from the player's view."""
-    why: str
+def bet_name(name: str) -> str:
+    return BETS.get(name, printable(name))
 
 
-def round_line(found: RoundRow, money: AmountFormat, problems: int = 0) -> RoundLine:
-    over = found.over_seq > 0
-    return RoundLine(
-        found.round,
-        found.first_seq,
-        format_day(found.first_utc),
-        format_clock(found.first_utc),
-        stamp(found.first_utc),
-        format_clock(found.over_utc) if over else "",
-        max(0.0, (found.over_utc - found.first_utc) / 1e6) if over else 0.0,
-        over,
-        printable(found.dealer),
-        money.amount(found.wagered),
-        money.amount(found.won),
-        found.void > 0,
-        found.irregularities,
-        found.corrected,
-        problems,
-    )
-
-
-def bet_lines(bets: Sequence[SettledBet], money: AmountFormat) -> list[BetLine]:
-    """By seat, in the order of settlement."""
-    return [_bet_line(bet, money) for bet in sorted(bets, key=lambda bet: (bet.seat, bet.seq))]
-
-
-def _bet_line(bet: SettledBet, money: AmountFormat) -> BetLine:
-    moved = bet.returned - bet.stake
-    sign = "+" if moved > 0 else ""
-    return BetLine(
-        bet.seq,
-        bet.seat,
-        bet.hand,
-        BETS.get(bet.bet, printable(bet.bet)),
-        printable(bet.outcome).replace("_", " "),
-        money.amount(bet.stake),
-        money.amount(bet.returned),
-        f"{sign}{money.amount(moved)}",
-        _why(bet.why),
-    )
-
-
-def _why(key: str) -> str:
-    """In short; the timeline has the cards."""
+def why_short(key: str) -> str:
+    """The reason of a payment in short; the timeline has the cards."""
     words = WHY.get(key, printable(key).replace("_", " "))
     return key.replace("_", " ") if "{" in words else words
 

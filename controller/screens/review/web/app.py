@@ -18,7 +18,8 @@ from starlette.routing import BaseRoute
 
 from controller.audit.format.notes import VerifierKey
 from controller.audit.format.records import KINDS
-from controller.audit.text import problem_words
+from controller.audit.text import format_clock, format_day, problem_words, stamp
+from controller.errors import printable
 from controller.procedure.prompts import Texts, card_words
 from controller.publish import EVENTS
 from controller.rules.cards import NAMES
@@ -34,7 +35,14 @@ from controller.screens.common.access import (
 from controller.screens.common.sessions import Appearance, Role, SessionStore
 from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.review.source import FileSource, ReviewContext
-from controller.screens.review.view.rounds import BEFORE, FIELDS, one_of
+from controller.screens.review.view.rounds import (
+    BEFORE,
+    FIELDS,
+    bet_name,
+    one_of,
+    seconds_of,
+    why_short,
+)
 from controller.screens.review.web import live, record, rounds
 
 READERS: Final[tuple[Role, ...]] = ("surveillance", "floor")
@@ -54,6 +62,13 @@ def pages_of(texts: Texts, base: str = "") -> tuple[Pages, StaticFiles]:
         "card_words": card_words,
         "problem_words": problem_words,
         "happening": lambda name: EVENTS.get(name, name),
+        "printable": printable,
+        "stamp": stamp,
+        "format_day": format_day,
+        "format_clock": format_clock,
+        "seconds_of": seconds_of,
+        "bet_name": bet_name,
+        "why_short": why_short,
         "kinds": [(kind, kind) for kind in KINDS],
     }
     return Pages(texts, static, words, base, **_PACKAGES), static

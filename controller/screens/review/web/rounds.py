@@ -32,10 +32,8 @@ from controller.screens.review.view.rounds import (
     FIELDS,
     HAPPENINGS,
     Filters,
-    bet_lines,
     filters_of,
     number_of,
-    round_line,
     typed,
 )
 from controller.screens.review.view.verdict import check_round
@@ -74,7 +72,9 @@ def rounds(visit: Visit[ReviewContext]) -> Response:
         house,
         visit,
         filters,
-        rows=[round_line(one, table.money, problems[one.round]) for one in found.rounds],
+        rows=found.rounds,
+        problems=problems,
+        amount=table.money.amount,
         before=before,
         older=found.before,
         full=len(found.rounds) >= ROWS,
@@ -124,16 +124,17 @@ def round_page(visit: Visit[ReviewContext]) -> Response:
     since = number_of("from", visit.query["from"]) if "from" in visit.query else 0
     with recorded_look(visit, "round", f"round {number}") as db:
         shown = _read(house, db, number, since, LINES)
-        found, money = shown.round, shown.table.money
+        found = shown.round
         span = found.first_seq, found.last_seq
-        bets = bet_lines(queries.bets(db, *span), money)
+        bets = queries.bets(db, *span)
         older, newer = queries.beside(db, number)
         former, later = queries.problem_beside(db, *span)
         problem_rounds = queries.round_at(db, former), queries.round_at(db, later)
     return house.page(
         visit,
         "review/round.html",
-        round=round_line(found, money),
+        round=found,
+        amount=shown.table.money.amount,
         span=span,
         lines=shown.lines,
         quiet=visit.query.get("all") != "yes",
@@ -186,7 +187,7 @@ def replay_page(visit: Visit[ReviewContext]) -> Response:
     return visit.house.page(
         visit,
         "review/replay.html",
-        round=round_line(shown.round, shown.table.money),
+        round=shown.round,
         replay=made,
         index=index,
         frame=frames[index],
@@ -238,7 +239,6 @@ def verify_round(visit: Visit[ReviewContext]) -> Response:
         found = queries.round_of(db, number)
         if found is None:
             raise round_not_found(house, number)
-        table = house.table_at(db, found.first_seq)
     verdict = check_round(house.source.record, found, house.table_key)
     if wants == "proof":
         if verdict.proof is None:
@@ -251,7 +251,7 @@ def verify_round(visit: Visit[ReviewContext]) -> Response:
     return house.page(
         visit,
         "review/verdict.html",
-        round=round_line(found, table.money),
+        round=found,
         verdict=verdict,
         served=house.source.served,
     )
