@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -79,14 +78,12 @@ def allowed(catalogue: Catalogue, field: Field) -> str:
     return f"{field.min or 0} to {number(most)}{more}"
 
 
-def docstring(text: str, indent: str) -> Iterator[str]:
-    """Yields the lines of a docstring, one line if it fits."""
+def docstring(text: str, indent: str = "") -> str:
+    """A docstring, on one line if it fits."""
     line = f'{indent}"""{text}"""'
     if len(line) <= WIDTH:
-        yield line
-        return
+        return line
     lines = fill(text, f'{indent}"""', indent)
     if len(lines[-1]) + 3 > WIDTH:  # the closing quotes do not fit
         lines = fill(text, f'{indent}"""', indent, WIDTH - 3)
-    yield from lines[:-1]
-    yield f'{lines[-1]}"""'
+    return "\n".join(lines) + '"""'

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from firmware_protocol.errors import all_errors
@@ -12,164 +13,121 @@ from firmware_protocol.generate.catalogue import (
     Field,
     FrameSpec,
     MessageSpec,
-    Values,
     array,
     schema_hash,
 )
-from firmware_protocol.generate.emit import ORIGIN, WIDTH, camel, code, docstring, fill, number
+from firmware_protocol.generate.emit import (
+    ORIGIN,
+    WIDTH,
+    camel,
+    code,
+    docstring,
+    environment,
+    fill,
+    number,
+)
 
 CODES: Final = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
-PARTS: Final = ("shoe", "shuffler", "station")
-KINDS: Final = ("event", "command", "reply", "control")
+PARTS: Final = {
+    "common": "Messages of every class of device.",
+    "control": "Messages of kind control.",
+    "shoe": "Messages of the shoe.",
+    "shuffler": "Messages of the shuffler.",
+    "station": "Messages of the station.",
+}
+TABLES: Final = {
+    "event": "EVENTS",
+    "command": "COMMANDS",
+    "reply": "REPLIES",
+    "control": "CONTROLS",
+}
+CODEC_NAMES: Final = (
+    "Command",
+    "Control",
+    "Event",
+    "Message",
+    "Payload",
+    "Reply",
+    "Side",
+    "Spec",
+    "Unfit",
+)
 
 
 def files(catalogue: Catalogue) -> dict[str, str]:
     """Returns the path and text of every module of the codec."""
-    messages = catalogue.messages
-    every = [one for one in messages if one.device_class == "all" and one.kind != "control"]
-    control = [one for one in messages if one.kind == "control"]
-    out = {
-        "messages/enums.py": _enums(catalogue),
-        "messages/limits.py": _limits(catalogue),
-        "messages/frames.py": _frames(catalogue),
-        "messages/common.py": _module(catalogue, "of every class of device", every),
-        "messages/control.py": _module(catalogue, "of kind control", control),
+    templates = environment(catalogue)
+    templates.globals |= {
+        "annotation": partial(_annotation, catalogue),
+        "base": _base,
+        "name": _name,
+        "schema_hash": schema_hash,
+        "spec": partial(_spec, catalogue),
     }
-    for part in PARTS:
-        some = [one for one in messages if one.device_class == part]
-        out[f"messages/{part}.py"] = _module(catalogue, f"of the {part}", some)
-    out["messages/registry.py"] = _index(catalogue)
-    out["messages/__init__.py"] = _door(catalogue)
-    return out
+    templates.filters |= {
+        "camel": camel,
+        "docstring": docstring,
+        "head": lambda doc: docstring(f"{doc} {ORIGIN}"),
+        "import": _import,
+        "sentence": _sentence,
+    }
+
+    def render(name: str, **facts: object) -> str:
+        return templates.get_template(f"{name}.py.j2").render(facts)
+
+    frames = [one for one in catalogue.frames if not one.opaque]
+    parts = {part: [one for one in catalogue.messages if _part(one) == part] for part in PARTS}
+    exports = _exports(catalogue, frames, parts)
+    names = {name for some in exports.values() for name in some}
+    texts = {
+        "enums": render("enums"),
+        "limits": render("limits"),
+        "frames": render(
+            "messages",
+            doc="Payloads of the frames in clear, and the payload sizes of each kind.",
+            sized=catalogue.frames,
+            **_module(catalogue, frames),
+        ),
+        **{
+            part: render("messages", doc=doc, sized=(), **_module(catalogue, parts[part]))
+            for part, doc in PARTS.items()
+        },
+        "registry": render("registry", parts=parts, tables=TABLES),
+        "__init__": render(
+            "__init__",
+            exports=exports,
+            all_names=sorted(names, key=lambda name: (_group(name), name)),
+        ),
+    }
+    return {f"messages/{name}.py": text for name, text in texts.items()}
 
 
-def _head(doc: str) -> Iterator[str]:
-    yield from docstring(f"{doc} {ORIGIN}", "")
-    yield ""
+def _part(one: MessageSpec) -> str:
+    """Name of the module of the message."""
+    if one.kind == "control":
+        return "control"
+    return "common" if one.device_class == "all" else one.device_class
 
 
-def _join(lines: Iterator[str]) -> str:
-    return "\n".join(lines).rstrip("\n") + "\n"
+def _name(one: MessageSpec | FrameSpec) -> str:
+    return one.name if isinstance(one, MessageSpec) else one.kind
 
 
-# --- enums and numbers ----------------------------------------------------------------------
-
-
-def _enums(catalogue: Catalogue) -> str:
-    def lines() -> Iterator[str]:
-        yield from _head("Enums and flags of the wire.")
-        yield "from enum import IntEnum, IntFlag"
-        for one in (*catalogue.enums, *catalogue.flags):
-            yield from _set(catalogue, one)
-
-    return _join(lines())
-
-
-def _set(catalogue: Catalogue, one: Values) -> Iterator[str]:
-    flags = one.name in catalogue.is_flags
-    yield from ("", "", f"class {camel(one.name)}({'IntFlag' if flags else 'IntEnum'}):")
-    yield from docstring(one.doc, "    ")
-    yield ""
-    for value in catalogue.values(one):
-        yield f"    {value.name} = {f'{value.value:#x}' if flags else value.value}"
-        if one.of is None:
-            yield from docstring(_sentence(value.doc), "    ")
+def _base(one: MessageSpec | FrameSpec) -> str:
+    return one.kind.capitalize() if isinstance(one, MessageSpec) else "Payload"
 
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _limits(catalogue: Catalogue) -> str:
-    def lines() -> Iterator[str]:
-        yield from _head("Constants and times of the protocol.")
-        yield "from typing import Final"
-        yield ""
-        yield f"VERSION: Final = {catalogue.version}"
-        yield from docstring("The newest version of the protocol.", "")
-        yield "SCHEMA_HASHES: Final = {"
-        for version in catalogue.versions:
-            digest = schema_hash(catalogue, version.number).hex()
-            yield f'    {version.number}: bytes.fromhex("{digest}"),'
-        yield "}"
-        yield from docstring("By version; identifies the catalogue that a side was built from.", "")
-        for one in catalogue.constants:
-            yield f"{one.name}: Final = {number(one.value)}"
-            yield from docstring(_sentence(one.doc), "")
-        for time in catalogue.timings:
-            yield f"{time.name}_{time.unit.upper()}: Final = {time.value}"
-            yield from docstring(_sentence(time.doc), "")
-
-    return _join(lines())
-
-
-# --- messages -------------------------------------------------------------------------------
-
-
-def _frames(catalogue: Catalogue) -> str:
-    coded = [frame for frame in catalogue.frames if not frame.opaque]
-
-    def lines() -> Iterator[str]:
-        yield from _head("Payloads of the frames in clear, and the payload sizes of each kind.")
-        yield from ("from typing import ClassVar, Final", "")
-        yield "from firmware_protocol.messages import codec"
-        yield "from firmware_protocol.messages.codec import Payload, Spec"
-        yield from _import_sets(catalogue, [frame.fields for frame in coded], ["FrameKind"])
-        yield from ("", "PAYLOAD_SIZES: Final = {")
-        for frame in catalogue.frames:
-            sizes = ", ".join(map(str, catalogue.frame_sizes(frame)))
-            comma = "" if "," in sizes else ","
-            yield f"    FrameKind.{frame.kind}: ({sizes}{comma}),"
-        yield "}"
-        for frame in coded:
-            yield from _class(catalogue, frame, frame.kind, "Payload")
-
-    return _join(lines())
-
-
-def _module(catalogue: Catalogue, what: str, messages: list[MessageSpec]) -> str:
-    kinds = sorted({one.kind.capitalize() for one in messages} | {"Spec"})
-    # A command refers to its reply, so replies are defined first.
-    ordered = sorted(messages, key=lambda one: one.kind == "command")
-
-    def lines() -> Iterator[str]:
-        yield from _head(f"Messages {what}.")
-        yield from ("from typing import ClassVar", "")
-        if any(_rule(catalogue, one) for message in messages for one in message.fields):
-            yield "from firmware_protocol.messages import codec"
-        yield f"from firmware_protocol.messages.codec import {', '.join(kinds)}"
-        elsewhere = {
-            one.name: "common" if one.device_class == "all" else one.device_class
-            for one in catalogue.messages
-            if one.name in {message.result for message in messages}
-            and one.name not in {message.name for message in messages}
-        }
-        for name in sorted(elsewhere):
-            yield f"from firmware_protocol.messages.{elsewhere[name]} import {camel(name)}"
-        classes = [] if all(one.device_class == "all" for one in messages) else ["DeviceClass"]
-        yield from _import_sets(catalogue, [one.fields for one in messages], classes)
-        for message in ordered:
-            yield from _class(catalogue, message, message.name, message.kind.capitalize())
-
-    return _join(lines())
-
-
-def _import_sets(
-    catalogue: Catalogue, holders: list[tuple[Field, ...]], more: list[str]
-) -> Iterator[str]:
-    used = {one.type for fields in holders for one in fields if one.type in catalogue.sets}
-    yield from _import("messages.enums", [*(camel(name) for name in used), *more])
-
-
-def _import(module: str, names: Iterable[str]) -> Iterator[str]:
+def _import(module: str, names: Iterable[str]) -> str:
     ordered = sorted(set(names), key=lambda name: (_group(name), name.lower()))
     line = f"from firmware_protocol.{module} import {', '.join(ordered)}"
     if len(line) <= WIDTH:
-        yield line
-        return
-    yield f"from firmware_protocol.{module} import ("
-    yield from (f"    {name}," for name in ordered)
-    yield ")"
+        return line
+    lines = "\n".join(f"    {name}," for name in ordered)
+    return f"from firmware_protocol.{module} import (\n{lines}\n)"
 
 
 def _group(name: str) -> tuple[bool, bool]:
@@ -177,19 +135,47 @@ def _group(name: str) -> tuple[bool, bool]:
     return not name.isupper(), name.islower()
 
 
-def _class(
-    catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str, base: str
-) -> Iterator[str]:
-    yield from ("", "", f"class {camel(name)}({base}, frozen=True, gc=False):")
-    yield from docstring(one.doc, "    ")
-    yield ""
-    for field in one.fields:
-        if not field.type.startswith("zero"):
-            yield f"    {field.name}: {_type(catalogue, field)}"
-            yield from docstring(_sentence(field.doc), "    ")
-    if one.fields:
-        yield ""
-    yield from _spec(catalogue, one, name)
+def _module(catalogue: Catalogue, classes: Sequence[MessageSpec | FrameSpec]) -> dict[str, object]:
+    """What the template of a module with these classes needs."""
+    messages = [one for one in classes if isinstance(one, MessageSpec)]
+    fields = [field for one in classes for field in one.fields]
+    enums = {camel(field.type) for field in fields if field.type in catalogue.sets}
+    if len(messages) < len(classes):
+        enums.add("FrameKind")
+    if any(one.device_class != "all" for one in messages):
+        enums.add("DeviceClass")
+    elsewhere = {one.result for one in messages} - {one.name for one in messages}
+    return {
+        # A command refers to its reply, so replies are defined first.
+        "classes": sorted(classes, key=lambda one: _base(one) == "Command"),
+        "bases": sorted({*map(_base, classes), "Spec"}),
+        "rules": any(_rule(catalogue, field) for field in fields),
+        "enums": enums,
+        "results": [
+            (_part(one), camel(one.name))
+            for one in sorted(catalogue.messages, key=lambda one: one.name)
+            if one.name in elsewhere
+        ],
+    }
+
+
+def _exports(
+    catalogue: Catalogue, frames: list[FrameSpec], parts: dict[str, list[MessageSpec]]
+) -> dict[str, list[str]]:
+    """Returns the modules, and what the package exports of each."""
+    names = {part: [camel(one.name) for one in some] for part, some in parts.items()}
+    timings = [f"{one.name}_{one.unit.upper()}" for one in catalogue.timings]
+    constants = [one.name for one in catalogue.constants]
+    exports = {
+        "errors": [*(one.__name__ for one in all_errors()), "all_errors", "slug"],
+        "messages.codec": list(CODEC_NAMES),
+        "messages.enums": [camel(name) for name in catalogue.sets],
+        "messages.frames": ["PAYLOAD_SIZES", *(camel(frame.kind) for frame in frames)],
+        "messages.limits": ["SCHEMA_HASHES", "VERSION", *constants, *timings],
+        "messages.registry": [*TABLES.values(), "MESSAGES", "RESERVED"],
+        **{f"messages.{part}": some for part, some in names.items()},
+    }
+    return dict(sorted(exports.items()))
 
 
 def _facts(one: MessageSpec) -> Iterator[str]:
@@ -212,9 +198,10 @@ def _facts(one: MessageSpec) -> Iterator[str]:
             yield f"RESULT={camel(one.result)}"
 
 
-def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iterator[str]:
+def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec) -> str:
+    """The line, or lines, that describe the bytes of a class to the codec."""
     form = "".join(_code(catalogue, field) for field in one.fields)
-    arguments = [f'"{name}"', f'"<{form}"']
+    arguments = [f'"{_name(one)}"', f'"<{form}"']
     named = [field.name for field in one.fields if not field.type.startswith("zero")]
     if named:
         # In a wrapped string, each line but the last ends with the separating space.
@@ -224,20 +211,17 @@ def _spec(catalogue: Catalogue, one: MessageSpec | FrameSpec, name: str) -> Iter
     if isinstance(one, MessageSpec):
         arguments += ["secret=True"] if one.secret else []
         arguments += _facts(one)
-    line = f"    SPEC: ClassVar = Spec({', '.join(arguments)})"
+    joined = ", ".join(arguments)
+    line = f"    SPEC: ClassVar = Spec({joined})"
     if len(line) <= WIDTH and "\n" not in line:
-        yield line
-        return
-    yield "    SPEC: ClassVar = Spec("
-    inner = f"        {', '.join(arguments)}"
-    if len(inner) <= WIDTH and "\n" not in inner:
-        yield inner
-    else:
-        yield from (f"        {argument}," for argument in arguments)
-    yield "    )"
+        return line
+    inner = f"        {joined}"
+    if len(inner) > WIDTH or "\n" in inner:
+        inner = "\n".join(f"        {argument}," for argument in arguments)
+    return f"    SPEC: ClassVar = Spec(\n{inner}\n    )"
 
 
-def _type(catalogue: Catalogue, field: Field) -> str:
+def _annotation(catalogue: Catalogue, field: Field) -> str:
     form = array(field.type)
     if form:
         return "bytes" if form[0] == "bytes" else "str"
@@ -279,97 +263,3 @@ def _rule(catalogue: Catalogue, field: Field) -> str:
     if also:
         also = f", ({also}{',' if len(field.also) == 1 else ''})"
     return f'codec.whole("{field.name}", {field.min or 0}, {number(most)}{also})'
-
-
-# --- the registry ---------------------------------------------------------------------------
-
-
-def _index(catalogue: Catalogue) -> str:
-    """The module with every message by id."""
-
-    def lines() -> Iterator[str]:
-        yield from _head("Every message, and tables of them by id.")
-        yield from ("from typing import Final", "")
-        yield "from firmware_protocol.messages.codec import Command, Control, Event, Message, Reply"
-        for part in ("common", "control", *PARTS):
-            yield from _import(f"messages.{part}", _names(catalogue, part))
-        yield ""
-        for kind in KINDS:
-            base = kind.capitalize()
-            yield f"{_table(kind)}: Final[dict[int, type[{base}]]] = {{"
-            for one in catalogue.messages:
-                if one.kind == kind:
-                    yield f"    {code(one.id)}: {camel(one.name)},"
-            yield "}"
-        yield "MESSAGES: Final[dict[int, type[Message]]] = {"
-        yield from ("    **EVENTS,", "    **COMMANDS,", "    **REPLIES,", "    **CONTROLS,", "}")
-        yield "RESERVED: Final = {"
-        for span in catalogue.reserved:
-            yield f'    range({code(span.first)}, {code(span.last + 1)}): "{span.doc}",'
-        yield "}"
-        yield from docstring("Reserved ids, and their purpose.", "")
-
-    return _join(lines())
-
-
-def _door(catalogue: Catalogue) -> str:
-    """The package's own module, which exports every name."""
-    timings = [f"{one.name}_{one.unit.upper()}" for one in catalogue.timings]
-    exports = {
-        "errors": [*(one.__name__ for one in all_errors()), "all_errors", "slug"],
-        "messages.codec": [
-            "Command",
-            "Control",
-            "Event",
-            "Message",
-            "Payload",
-            "Reply",
-            "Side",
-            "Spec",
-            "Unfit",
-        ],
-        "messages.common": _names(catalogue, "common"),
-        "messages.control": _names(catalogue, "control"),
-        "messages.enums": [camel(name) for name in catalogue.sets],
-        "messages.frames": ["PAYLOAD_SIZES", *_names(catalogue, "frames")],
-        "messages.limits": [
-            "SCHEMA_HASHES",
-            "VERSION",
-            *(one.name for one in catalogue.constants),
-            *timings,
-        ],
-        "messages.registry": [*(_table(kind) for kind in KINDS), "MESSAGES", "RESERVED"],
-        **{f"messages.{part}": _names(catalogue, part) for part in PARTS},
-    }
-
-    def lines() -> Iterator[str]:
-        yield from _head("The messages of TableLink, their values and limits, and the errors.")
-        for module, names in exports.items():
-            yield from _import(module, names)
-        yield ""
-        yield "__all__ = ["
-        every = {name for names in exports.values() for name in names}
-        yield from (
-            f'    "{name}",' for name in sorted(every, key=lambda name: (_group(name), name))
-        )
-        yield "]"
-
-    return _join(lines())
-
-
-def _table(kind: str) -> str:
-    """Name of the table of all messages of this kind."""
-    return {"reply": "REPLIES"}.get(kind, f"{kind.upper()}S")
-
-
-def _names(catalogue: Catalogue, part: str) -> list[str]:
-    if part == "frames":
-        return [camel(frame.kind) for frame in catalogue.frames if not frame.opaque]
-    if part == "control":
-        return [camel(one.name) for one in catalogue.messages if one.kind == "control"]
-    device_class = "all" if part == "common" else part
-    return [
-        camel(one.name)
-        for one in catalogue.messages
-        if one.device_class == device_class and one.kind != "control"
-    ]
