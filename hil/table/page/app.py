@@ -31,7 +31,7 @@ from controller.screens.common.access import HeaderGuard
 from firmware_protocol.messages import DeviceClass
 from hil.table.page import controls
 from hil.table.page.bench import BenchRefusal, Desk
-from hil.table.page.page import BenchPicture
+from hil.table.page.page import BUTTONS, BenchPicture
 from hil.table.setup import STAFF_AND_VISITORS, RobotBadge
 
 HERE: Final = Path(__file__).parent
@@ -101,7 +101,11 @@ class Page:
         shown, console = self._desk.shown(), self._console
         if not self._drawn[2] or (shown, console) != self._drawn[:2]:
             template = self._env.get_template("table.html")
-            self._drawn = (shown, console, template.render(t=shown, console=console))
+            self._drawn = (
+                shown,
+                console,
+                template.render(t=shown, console=console, buttons=BUTTONS),
+            )
         return self._drawn[2]
 
     @property

@@ -57,15 +57,6 @@ class ShownLamps(Struct, frozen=True):
     words: str
 
 
-class SeatButton(Struct, frozen=True):
-    """Of a seat."""
-
-    name: str
-    lit: bool
-    down: bool
-    stuck: bool
-
-
 class ShownHand(Struct, frozen=True):
     """On the felt, face up."""
 
@@ -86,7 +77,10 @@ class ShownSeat(Struct, frozen=True):
     serial: str
     powered: bool
     lamps: ShownLamps | None
-    buttons: tuple[SeatButton, ...]
+    armed: frozenset[str]
+    """Names of the buttons that are lit."""
+    down: frozenset[str]
+    stuck: frozenset[str]
     wager: str
     hands: tuple[ShownHand, ...]
     signal: str
@@ -116,8 +110,7 @@ class BenchPicture(Struct, frozen=True):
 
     title: str
     round: int
-    prompt: str
-    to_floor: bool
+    prompt: PromptShown | None
     dealer: str
     robot_deals: bool
     trouble: str
@@ -126,8 +119,6 @@ class BenchPicture(Struct, frozen=True):
     """A card lies face down before the dealer."""
     felt_card: CardFace | None
     """The card that the prompt asks to be read from the felt."""
-    discards: bool
-    """The prompt asks for the discards."""
     next_pull: str
     devices: tuple[DeviceLook, ...]
     seats: tuple[ShownSeat, ...]
@@ -143,7 +134,6 @@ def bench_picture(
     next_pull: str,
 ) -> BenchPicture:
     """`answers`: each device's class, seats and answer to `describe`, by serial."""
-    prompt = view.prompt
     money = MoneyFormat(view.currency.symbol, view.currency.minor_digits)
     stations = {seat: (serial, one[2]) for serial, one in answers.items() for seat in one[1]}
     dealer = "nobody" if view.dealer is None else view.dealer.name
@@ -153,15 +143,13 @@ def bench_picture(
     return BenchPicture(
         title=view.title,
         round=view.state.round,
-        prompt="" if prompt is None else prompt.words,
-        to_floor=prompt is not None and prompt.to == "floor",
+        prompt=view.prompt,
         dealer=dealer,
         robot_deals=robot_deals,
         trouble=view.stopped or claims.trouble,
         dealer_cards=tuple(map(face, state.dealer)),
         hole=bool(state.hole),
         felt_card=_felt_card(view, answers),
-        discards=prompt is not None and prompt.tell is Tell.REFILL,
         next_pull=next_pull,
         devices=tuple(
             _device(serial, profile, seats, links.get(serial, ""), answer)
@@ -290,7 +278,9 @@ def _seat(number: int, at: At, serial: str, answer: Answer) -> ShownSeat:
         serial=serial,
         powered=bool(inside),
         lamps=_lamps(found["lamps"]) if found else None,
-        buttons=tuple(_button(name, found) for name in BUTTONS),
+        armed=frozenset(found.get("armed", ())),
+        down=frozenset(found.get("down", ())),
+        stuck=frozenset(found.get("stuck", ())),
         wager=money.amount(placed) if placed else "sits out" if out else "",
         hands=tuple(
             ShownHand(
@@ -313,15 +303,6 @@ def _spoken_choices(prompt: PromptShown, found: Mapping[str, Any]) -> tuple[str,
     both = "even_money" in prompt.choices  # then the button is for even money
     return tuple(
         one for one in prompt.choices if SAID_BY.get(one) not in lit or (one == "insure" and both)
-    )
-
-
-def _button(name: str, found: Mapping[str, Any]) -> SeatButton:
-    return SeatButton(
-        name,
-        lit=name in found.get("armed", ()),
-        down=name in found.get("down", ()),
-        stuck=name in found.get("stuck", ()),
     )
 
 
