@@ -244,37 +244,79 @@ def card(name: str, x: int, y: int) -> str:
     )
 
 
+class DrawingStyle(Struct, frozen=True):
+    """Where the parts of a felt stand in its picture, and their classes."""
+
+    side: Side
+    opening: str
+    cloth: str
+    beside: tuple[int, int]
+    spot: tuple[int, int]
+    """Of an empty place: the y and the radius."""
+    idle: tuple[int, str]
+    """Of its name: the y and the class."""
+    name_y: int
+    marked: str
+    bet: str
+    frame: tuple[int, int, int, int]
+    """Around a hand: left, above, more height, radius."""
+    offset: int
+    """From a hand's y to its cards."""
+    split: tuple[int, int]
+    """Of several hands at a seat: the shift to the left, and from one to the next."""
+    below: tuple[int, int]
+    """From the cards to the first line, and from line to line."""
+    next_to: tuple[int, int]
+    """The same beside the cards of a split."""
+
+
+_TURNED: Final = f'transform="rotate(180 {WIDTH // 2} {HEIGHT // 2})"'
+_PLAYERS: Final = DrawingStyle(
+    side="players",
+    opening=f'<svg class="felt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="felt-0" '
+    'xmlns="http://www.w3.org/2000/svg"><title id="felt-0">',
+    cloth=f'<path class="cloth" d="{CLOTH}"/>',
+    beside=(WIDTH - 150, 60),
+    spot=(34, 40),
+    idle=(-10, "place"),
+    name_y=-10,
+    marked="place asked",
+    bet="bet",
+    frame=(6, 5, 10, 8),
+    offset=0,
+    split=(0, 62),
+    below=(18, 19),
+    next_to=(8, 18),
+)
+_DEALERS: Final = DrawingStyle(
+    side="dealer",
+    opening=f'<svg id="felt-picture" class="felt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+    'aria-labelledby="felt-title"><title id="felt-title">',
+    cloth=f'<path class="cloth" d="{CLOTH}" {_TURNED}/><path class="seam" '
+    f'd="M 60 208 C 250 162 {WIDTH - 250} 162 {WIDTH - 60} 208" {_TURNED}/>',
+    beside=(160, 490),
+    spot=(38, 38),
+    idle=(43, "place idle"),
+    name_y=-12,
+    marked="place marked",
+    bet="bet beside",
+    frame=(7, 3, 8, 9),
+    offset=1,
+    split=(30, 64),
+    below=(22, 20),
+    next_to=(10, 19),
+)
+
+
 class FeltDrawing:
     """The picture before the players: the dealer above, all cards of one size and upright."""
 
-    side: Side = "players"
-    opening = (
-        f'<svg class="felt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="felt-0" '
-        'xmlns="http://www.w3.org/2000/svg"><title id="felt-0">'
-    )
-    cloth = f'<path class="cloth" d="{CLOTH}"/>'
-    beside = (WIDTH - 150, 60)
-    spot = (34, 40)
-    """Of an empty place: the y and the radius."""
-    idle = (-10, "place")
-    name_y = -10
-    marked = "place asked"
-    bet = "bet"
-    frame = (6, 5, 10, 8)
-    """Around a hand: left, above, more height, radius."""
-    offset = 0
-    """From a hand's y to its cards."""
-    split = (0, 62)
-    """Of several hands at a seat: the shift to the left, and from one to the next."""
-    below = (18, 19)
-    """From the cards to the first line, and from line to line."""
-    next_to = (8, 18)
-    """The same beside the cards of a split."""
+    style = _PLAYERS
 
     def picture(self, felt: Felt) -> str:
         body = "".join((*self._dealer(felt), *self._middle(felt), *self._seats(felt)))
         words = escape(". ".join(felt.words))
-        return f"{self.opening}{words}</title>{self.cloth}{body}</svg>"
+        return f"{self.style.opening}{words}</title>{self.style.cloth}{body}</svg>"
 
     def _dealer(self, felt: Felt) -> Iterator[str]:
         x, y = WIDTH // 2, 40
@@ -284,47 +326,47 @@ class FeltDrawing:
 
     def _middle(self, felt: Felt) -> Iterator[str]:
         if felt.spare:
-            x, y = self.beside
+            x, y = self.style.beside
             yield self._text(x, y, felt.beside, "place")
             yield self._cards((felt.spare,), x, y + 10)
         for row, (words, kind) in enumerate(felt.notes):
             yield self._text(WIDTH // 2, 152 + 22 * row, words, kind)
 
     def _seats(self, felt: Felt) -> Iterator[str]:
+        (down, radius), (name_y, kind) = self.style.spot, self.style.idle
         for seat in felt.seats:
-            x, y = where(seat.number, len(felt.seats), self.side)
+            x, y = where(seat.number, len(felt.seats), self.style.side)
             if seat.plays:
                 yield self._name(seat, x, y)
                 yield from self._seat(seat, x, y)
             else:
-                yield (
-                    f'<circle class="spot" cx="{x}" cy="{y + self.spot[0]}" r="{self.spot[1]}"/>'
-                )
-                yield self._text(x, y + self.idle[0], seat.name, self.idle[1])
+                yield f'<circle class="spot" cx="{x}" cy="{y + down}" r="{radius}"/>'
+                yield self._text(x, y + name_y, seat.name, kind)
 
     def _name(self, seat: FeltSeat, x: int, y: int) -> str:
-        return self._text(x, y + self.name_y, seat.name, self.marked if seat.marked else "place")
+        kind = self.style.marked if seat.marked else "place"
+        return self._text(x, y + self.style.name_y, seat.name, kind)
 
     def _seat(self, seat: FeltSeat, x: int, y: int) -> Iterator[str]:
         small = len(seat.hands) > 1
-        left, height = self.split if small else (0, 0)
+        left, height = self.style.split if small else (0, 0)
         for row, hand in enumerate(seat.hands):
             yield from self._hand(hand, x - left, y + row * height, small=small)
         below = self._bets_y(seat, y)
         for row, (name, amount) in enumerate(seat.bets):
-            yield self._text(x, below + 18 * row, f"{name} {amount}", self.bet)
+            yield self._text(x, below + 18 * row, f"{name} {amount}", self.style.bet)
 
     def _hand(self, hand: FeltHand, x: int, y: int, *, small: bool) -> Iterator[str]:
         width, height = self._size(hand, small=small)
         if hand.turn or hand.next or hand.due:
             kind = "turn" if hand.turn or hand.next else "due-now"
-            left, above, more, radius = self.frame
+            left, above, more, radius = self.style.frame
             yield (
                 f'<rect class="{kind}" x="{x - width // 2 - left}" y="{y - above}" '
                 f'width="{width + 2 * left}" height="{height + more}" rx="{radius}"/>'
             )
-        yield self._cards(hand.cards, x, y + self.offset, small=small, comes=hand.next)
-        gap, step = self.next_to if small else self.below
+        yield self._cards(hand.cards, x, y + self.style.offset, small=small, comes=hand.next)
+        gap, step = self.style.next_to if small else self.style.below
         for row, (words, kind) in enumerate(self._lines(hand)):
             if small:
                 yield self._text(x + width // 2 + gap, y + 20 + row * step, words, f"{kind} side")
@@ -333,7 +375,7 @@ class FeltDrawing:
 
     def _bets_y(self, seat: FeltSeat, y: int) -> int:
         hands = len(seat.hands)
-        return y + 16 + (hands * self.split[1] + 34 if hands > 1 else hands * 110)
+        return y + 16 + (hands * self.style.split[1] + 34 if hands > 1 else hands * 110)
 
     def _lines(self, hand: FeltHand) -> list[tuple[str, str]]:
         """The lines of a hand, with their class."""
@@ -362,27 +404,7 @@ class DealersDrawing(FeltDrawing):
     """The picture before the dealer: the dealer below, seat 1 at the left, large cards, the place
     of the next card."""
 
-    side: Side = "dealer"
-    opening = (
-        f'<svg id="felt-picture" class="felt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-labelledby="felt-title"><title id="felt-title">'
-    )
-    _turned = f'transform="rotate(180 {WIDTH // 2} {HEIGHT // 2})"'
-    cloth = (
-        f'<path class="cloth" d="{CLOTH}" {_turned}/><path class="seam" '
-        f'd="M 60 208 C 250 162 {WIDTH - 250} 162 {WIDTH - 60} 208" {_turned}/>'
-    )
-    beside = (160, 490)
-    spot = (38, 38)
-    idle = (43, "place idle")
-    name_y = -12
-    marked = "place marked"
-    bet = "bet beside"
-    frame = (7, 3, 8, 9)
-    offset = 1
-    split = (30, 64)
-    below = (22, 20)
-    next_to = (10, 19)
+    style = _DEALERS
 
     def _dealer(self, felt: Felt) -> Iterator[str]:
         x, y = WIDTH // 2, 462
@@ -398,11 +420,11 @@ class DealersDrawing(FeltDrawing):
 
     def _bets_y(self, seat: FeltSeat, y: int) -> int:
         if len(seat.hands) > 1:
-            return y + len(seat.hands) * self.split[1] + 12
+            return y + len(seat.hands) * self.style.split[1] + 12
         if not seat.hands:
             return y + 26
         hand = seat.hands[0]
-        gap, step = self.below
+        gap, step = self.style.below
         return y + self._size(hand, small=False)[1] + gap + step * len(self._lines(hand))
 
     def _lines(self, hand: FeltHand) -> list[tuple[str, str]]:
