@@ -298,10 +298,8 @@ class Screen:
                     async for view in views:
                         yield view
                         pause, deadline = INITIAL_DELAY, loop.time() + timeout
-            except (
-                Unreachable,
-                Stopped,
-            ) as caught:  # while shutting down
+            except (Unreachable, Stopped) as caught:
+                # Stopped while the controller is shutting down.
                 problem = Unreachable(str(caught))
             if loop.time() + pause > deadline:
                 raise problem
