@@ -251,8 +251,6 @@ def _index_effect(
 
 
 def _index_money(rows: Rows, seq: int, read: IndexedRecord, e: IndexedEffect) -> None:
-    now = rows.spans.now.round
-    current = now if now is not None and now.round == e.round else None
     match e.type:
         case "Settled":
             _index_settled(rows, seq, e)
@@ -262,14 +260,12 @@ def _index_money(rows: Rows, seq: int, read: IndexedRecord, e: IndexedEffect) ->
             rows.spans.count_correction(e.round)
         case "WagersLocked":
             rows.amount(seq, "locked", 0, "", e.total)
-            if current is not None:
-                current.wagered = e.total
-        case "RoundVoid" if current is not None:
-            current.void = 1
+            rows.spans.change_round(e.round, wagered=e.total)
+        case "RoundVoid":
+            rows.spans.change_round(e.round, void=1)
         case "RoundOver":
             rows.amount(seq, "won", 0, "", e.won)
-            if current is not None:
-                current.won, current.over_seq, current.over_utc = e.won, seq, read.utc
+            rows.spans.change_round(e.round, won=e.won, over_seq=seq, over_utc=read.utc)
         case "BankCounted":
             rows.amount(seq, "bank", 0, "", e.bank)
 

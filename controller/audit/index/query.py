@@ -393,7 +393,7 @@ class IndexRow(Struct, frozen=True, gc=False):
         return RecordPosition(self.segment, self.offset, self.seq)
 
 
-class RoundRow(IndexedRound[str], gc=False):
+class RoundRow(IndexedRound[str], frozen=True, gc=False):
     """A round in the index."""
 
 

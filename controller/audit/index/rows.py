@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.index.schema import (
     AMOUNTS,
@@ -36,7 +37,7 @@ _NONE = (0, -1)
 Dealer = TypeVar("Dealer", int, str)
 
 
-class IndexedRound(Struct, Generic[Dealer], gc=False):
+class IndexedRound(Struct, Generic[Dealer], frozen=True, gc=False):
     """A round: from its first wager to the record before the wagers of the next round."""
 
     round: int
@@ -155,7 +156,8 @@ class Spans:
         """There are no wagers: the current round continues."""
         now = self.now
         if now.wagers is not None and now.round is not None:
-            now.round.irregularities += now.wagers.irregularities
+            irregularities = now.round.irregularities + now.wagers.irregularities
+            now.round = replace(now.round, irregularities=irregularities)
         now.wagers = None
 
     def count_irregularity(self) -> None:
@@ -163,7 +165,7 @@ class Spans:
         if now.wagers is not None:
             now.wagers.irregularities += 1
         elif now.round is not None:
-            now.round.irregularities += 1
+            now.round = replace(now.round, irregularities=now.round.irregularities + 1)
 
     def start_round(self, number: int, utc: int) -> None:
         """Set the current round, which may be a new one."""
@@ -173,18 +175,34 @@ class Spans:
             return
         first = now.wagers or OpenWagers(now.seq, utc, now.utc)
         if last is not None:
-            last.last_seq, last.last_utc = first.seq - 1, first.before
-            self._rounds[last.round] = last
+            ended = replace(last, last_seq=first.seq - 1, last_utc=first.before)
+            self._rounds[last.round] = ended
         dealer = 0 if now.shift is None else now.shift.dealer
-        now.round = IndexedRound(number, first.seq, now.seq, first.utc, utc, 0, 0, dealer)
-        now.round.irregularities = first.irregularities
+        now.round = IndexedRound(
+            round=number,
+            first_seq=first.seq,
+            last_seq=now.seq,
+            first_utc=first.utc,
+            last_utc=utc,
+            over_seq=0,
+            over_utc=0,
+            dealer=dealer,
+            irregularities=first.irregularities,
+        )
         now.wagers = None
 
-    def count_correction(self, number: int) -> None:
+    def change_round(self, number: int, **changes: int) -> None:
+        """Change fields of the current round, if it is this one."""
         now = self.now.round
-        found = now if now is not None and now.round == number else self._rounds.get(number)
-        if found is not None:
-            found.corrected += 1
+        if now is not None and now.round == number:
+            self.now.round = replace(now, **changes)
+
+    def count_correction(self, number: int) -> None:
+        now, earlier = self.now.round, self._rounds.get(number)
+        if now is not None and now.round == number:
+            self.now.round = replace(now, corrected=now.corrected + 1)
+        elif earlier is not None:
+            self._rounds[number] = replace(earlier, corrected=earlier.corrected + 1)
         else:
             self.corrected.append((number,))
 
@@ -213,7 +231,7 @@ class Spans:
         """The rows that were changed; they replace those with the same keys."""
         now = self.now
         if now.round is not None:
-            now.round.last_seq, now.round.last_utc = now.seq, now.utc
+            now.round = replace(now.round, last_seq=now.seq, last_utc=now.utc)
         rounds = [*self._rounds.values(), *([] if now.round is None else [now.round])]
         shift = now.shift
         shifts = [] if shift is None else [(shift.first_seq, now.seq, shift.dealer)]
