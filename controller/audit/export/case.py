@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.resources import files
@@ -358,9 +359,7 @@ class _CaseBuilder:
             return
         hashes = TreeHashes(self._record, list(of), signed)
         hashes.gather(self._on_segment)
-        left = dict.fromkeys(of.values(), 0)
-        for turn in of.values():
-            left[turn] += 1
+        left = Counter(of.values())
         waiting: dict[int, list[ProvedRecord]] = {turn: [] for turn in left}
         for frame in self._frames():
             turn = of.get(frame.seq, 0)

@@ -42,7 +42,7 @@ class SegmentJoins:
         self._names: set[str] = set()
         self._last_name = ""
         self.late = self.longest = 0
-        """As of a segment, but of all segments and of what is between them."""
+        """As in VerifiedSegment: over all segments, and from one to the next."""
 
     def take(self, segment: VerifiedSegment) -> list[RecordFinding]:
         """Compare a segment with the previous one, and return the findings."""
