@@ -29,8 +29,9 @@ def default_jurisdiction() -> Jurisdiction:
     return load_jurisdiction("default")
 
 
-def game_of(sheet: GameSheet, jurisdiction: Jurisdiction, seats: int = 7) -> Game:
-    return Game(sheet.name, sheet.options, jurisdiction, sheet.title, seats, tuple(sheet.clauses))
+def game_of(sheet: GameSheet, jurisdiction: Jurisdiction) -> Game:
+    clauses = tuple(sheet.clauses)
+    return Game(sheet.name, sheet.options, jurisdiction, sheet.title, clauses=clauses)
 
 
 def game_of_table(table: TableConfig) -> Game:

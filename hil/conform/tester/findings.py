@@ -102,9 +102,9 @@ def value_text(value: object) -> str:
     return str(value) if named is None else str(named)
 
 
-def last_texts(texts: list[str], most: int = 6) -> str:
-    """The last `most` of the texts, and the number of the others."""
+def last_texts(texts: list[str]) -> str:
+    """The last six of the texts, and the number of the others."""
     if not texts:
         return "nothing"
-    before = f"... {len(texts) - most} more, then " if len(texts) > most else ""
-    return before + "; ".join(texts[-most:])
+    before = f"... {len(texts) - 6} more, then " if len(texts) > 6 else ""
+    return before + "; ".join(texts[-6:])

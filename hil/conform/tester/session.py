@@ -92,12 +92,11 @@ def call_bytes(
     boot: int,
     body: bytes = b"",
     *,
-    length: int | None = None,
     flags: int = 0,
     size: int = 56,
 ) -> bytes:
     """Encode a COMMAND without validation, for malformed ones."""
-    head = bytes((PlaintextType.COMMAND, flags, kind, len(body) if length is None else length))
+    head = bytes((PlaintextType.COMMAND, flags, kind, len(body)))
     numbers = ident.to_bytes(4, "little") + boot.to_bytes(8, "little")
     return (head + numbers + body).ljust(size, b"\0")
 
@@ -269,14 +268,11 @@ class TesterSession:
             self._nak_at = now
             self.send(EvtNak(cursor.epoch, cursor.seq + 1, NakWhy.GAP), in_report=False)
 
-    def ack(
-        self, seq: int | None = None, window: int | None = None, *, in_report: bool = False
-    ) -> None:
-        """Acknowledge up to the cursor or to `seq`. `window` applies from now on."""
+    def ack(self, *, window: int | None = None, in_report: bool = False) -> None:
+        """Acknowledge up to the cursor. `window` applies from now on."""
         if window is not None:
             self.window = window
-        last = self.cursor.seq if seq is None else seq
-        self.send(EvtAck(self.cursor.epoch, last, self.window), in_report=in_report)
+        self.send(EvtAck(self.cursor.epoch, self.cursor.seq, self.window), in_report=in_report)
 
     def accept(self, record: EventRecord) -> None:
         """Move the cursor; the next heartbeat acknowledges it."""

@@ -121,13 +121,10 @@ class TerminalScreen:
     def note(self, words: str) -> None:
         self._line(Text(f"    {words}", "dim"))
 
-    def alarm(self, words: str, card: Card = -1) -> None:
+    def alarm(self, words: str) -> None:
         """Print an irregularity."""
         line = Text("  ! ", "bold yellow")
-        line.append(words, "yellow")
-        if card >= 0:
-            line.append(" ").append_text(card_text(card))
-        self._line(line)
+        self._line(line.append(words, "yellow"))
 
     def draw(self, state: State, felt: FeltPicture) -> None:
         """The felt among the lines, where no picture moves."""

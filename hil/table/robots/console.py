@@ -125,10 +125,10 @@ _C = TypeVar("_C", bound=Console)
 
 
 @asynccontextmanager
-async def open_console(socket: Path, *, name: str = "dealer") -> AsyncIterator[Console]:
+async def open_console(socket: Path) -> AsyncIterator[Console]:
     """Sign the dealer in at a new screen. Raises ApiProblem and Unreachable."""
     async with Api(socket) as api:
-        screen = await api.open(name)
+        screen = await api.open("dealer")
         signed = await screen.sign_in(DEALER.badge, DEALER.pin)
         assert signed.name == DEALER.name
         async with watched(Console(screen, await screen.table())) as made:

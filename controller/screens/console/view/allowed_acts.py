@@ -111,9 +111,9 @@ class AllowedActs:
         event = _event(_BY_NAME[name], name, fields, who)
         return isinstance(self._procedure.step(self.state, event), Decision)
 
-    def seats(self, name: str, among: Iterable[int], who: ActingRole = "dealer") -> tuple[int, ...]:
-        """Returns the seats for which the act is accepted."""
-        return tuple(seat for seat in among if self.takes(name, {"seat": seat}, who))
+    def seats(self, name: str, among: Iterable[int]) -> tuple[int, ...]:
+        """Returns the seats for which the dealer's act is accepted."""
+        return tuple(seat for seat in among if self.takes(name, {"seat": seat}, "dealer"))
 
     def people(self, name: str, fields: Mapping[str, Any]) -> int:
         """Returns how many people sign for an act of the floor."""
