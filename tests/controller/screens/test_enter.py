@@ -109,7 +109,7 @@ def test_one_is_not_many(looking: Looking) -> None:
     pages = looking.review.pages
     proof = RoundProof(1_719, "", "", "", 3, "x")
     verdict = RoundVerdict("right", (1_620, 1_719), (), 1, 1, 1, 1, 1, True, proof)
-    values = {"round": SimpleNamespace(number=3), "served": False}
+    values = {"round": SimpleNamespace(round=3), "served": False}
 
     def said(**changed: object) -> str:
         return pages.text(
