@@ -3,7 +3,7 @@
     supervisor = Supervisor(wanted, store, own=keys.existing_own, on_happening=record)
     task = asyncio.create_task(supervisor.run())
     await asyncio.wait_for(supervisor.ready(), 30)
-    await cast(Shoe, supervisor.driver).open_gate()
+    await cast(ShoeDriver, supervisor.driver).open_gate()
 
 A device whose ring the record does not know is Held as NEW_EPOCH, also right after pairing, until
 two people adopt() it. Event loop only. The link returns events, the table of states in

@@ -1,7 +1,7 @@
 """The device side of TableLink, common to every class: bytes and times in, bytes out.
 
     create_identity(folder, DeviceClass.SHOE, "SH-0001")
-    device = Device(DeviceFolder(folder), Shoe(), now=0)
+    device = Device(DeviceFolder(folder), mechanism, now=0)
     device.receive(data, now); device.wake(now); port.write(device.take())
 
 It follows PROTOCOL.md independently of the host's code. A Mechanism implements one class of

@@ -5,8 +5,8 @@
     shake.read(payload_of_hs2)
     keys = shake.split()
     sealer, opener = Sealer(keys.send, session), Opener(keys.receive, session)
-    port.write(sealer.seal(plaintext.encode(message)).encode())
-    message = plaintext.decode(opener.open(frame), sender="device")
+    port.write(sealer.seal(encode_plaintext(message)).encode())
+    message = decode_plaintext(opener.open(frame), sender="device")
 
 In a session the counter in a frame's header is the nonce, and the header is the associated data. A
 counter is never used twice: a retry is sealed again under the next one.

@@ -446,7 +446,7 @@ def test_no_card_comes_where_none_is_due(tmp_path: Path) -> None:
 
     for number in range(len(WALKS)):
         run(walk(number))
-    assert set(WAITING) - seen == {Step.REFILL}  # see test_the_shoe_runs_out_in_a_round
+    assert set(WAITING) - seen == {Step.REFILL}  # see the_shoe_runs_out_in_a_round
 
 
 @simulated

@@ -1,7 +1,7 @@
 """Every designed state of the dealer's page, by name: each prompt, each irregularity that is ruled
 on, each fault, each dialog; of tables that play at random, with what stands around them.
 
-    async with chromium() as browser, drawn(browser, "small", Looks(theme="dark")) as show:
+    async with chromium() as browser, drawn(browser, "small", Appearance(theme="dark")) as show:
         page = await show(state)
 """
 
