@@ -1,1 +1,1 @@
-"""Simulated devices behind real ports, faults, robots, scenarios, conformance and bench."""
+"""Simulated devices behind real ports, faults, robots, whole tables, conformance and bench."""

@@ -1,1 +1,1 @@
-"""Tests, in rooms that mirror the code's."""
+"""Tests, in packages that mirror those of the code."""

@@ -29,7 +29,7 @@ MAX_FUNCTION_LINES = 60
 LONGER = {"controller/audit/verify_record.py": 1150}
 
 PURE_ROOMS = ("controller/procedure", "controller/rules")
-# What a pure room may import besides itself. import-linter names what is forbidden and follows
+# What a pure package may import besides itself. import-linter names what is forbidden and follows
 # chains; this is the other side: a library is looked at before it joins the list.
 PURE_IMPORTS = {
     "__future__",

@@ -1,1 +1,1 @@
-"""Reading a record: segments, lookup, follow, selection."""
+"""Reading a record: segments, lookup, follow, retirements, signatures, access log."""

@@ -1,4 +1,4 @@
-"""Devices of a table: supervisors, outputs, acknowledgement, links."""
+"""Devices of a table: supervisors, links, outputs, lamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`holecard demo`: watch rounds at a whole table, dealt by the daemon with simulated devices."""
+"""watch rounds at a whole table, dealt by the daemon with simulated devices"""
 
 from __future__ import annotations
 
