@@ -292,8 +292,16 @@ def _signed_out(standing: SignInState, entry: SignOutData) -> SignInState:
 
 def _authorised(standing: SignInState, entry: Authorisation) -> SignInState:
     until = standing.clock.at + entry.life * SECOND
-    who = (entry.role, entry.name, entry.badge, entry.screen)
-    made = ActAuthority(*who, until, entry.act, entry.about, entry.second)
+    made = ActAuthority(
+        role=entry.role,
+        name=entry.name,
+        badge=entry.badge,
+        screen=entry.screen,
+        until=until,
+        act=entry.act,
+        about=entry.about,
+        second=entry.second,
+    )
     # The second person approves for this first person; a different one needs a new approval.
     gone = {_use(made), (*_use(made)[:3], True)}
     others = tuple(one for one in standing.authorities if _use(one) not in gone)

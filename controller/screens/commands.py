@@ -66,7 +66,7 @@ def run_review(args: argparse.Namespace) -> int:
 
 
 def _who(given: str | None) -> str:
-    """Return the name of who looks, asked for at a terminal. Raises UsageProblem."""
+    """Returns the name of who looks, asked for at a terminal. Raises UsageProblem."""
     if given is None and sys.stdin is not None and sys.stdin.isatty():
         print("Who looks? ", end="", file=sys.stderr, flush=True)
         given = sys.stdin.readline().strip()

@@ -155,7 +155,7 @@ class Acknowledger:
             await _durable(lambda: self._store.adopt(ring))
 
     async def settled(self) -> None:
-        """Return when all records that have arrived are durable. Raises StoreFailed on timeout."""
+        """Returns when all records that have arrived are durable. Raises StoreFailed on timeout."""
         try:
             async with asyncio.timeout(SETTLE_TIMEOUT):
                 await self._queue.join()
@@ -184,7 +184,7 @@ class Acknowledger:
 
 
 async def _durable(start: Callable[[], Awaitable[_T]]) -> _T:
-    """Return the result of the store. Raises StoreFailed if it fails or takes too long."""
+    """Returns the result of the store. Raises StoreFailed if it fails or takes too long."""
     limit = asyncio.timeout(STORE_TIMEOUT)
     try:
         async with limit:

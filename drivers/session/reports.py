@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
-from msgspec.structs import astuple
 
 from drivers import events as happenings
 from drivers.devices import LinkState, Trigger
@@ -142,13 +141,13 @@ _COUNTED: Final = (
     happenings.Defect,
     happenings.Alert,
 )
-SAME_FIELDS: Final[dict[type, Callable[..., AnyHappening]]] = {
+SAME_FIELDS: Final[dict[type, type[AnyHappening]]] = {
     RingResumed: happenings.Resumed,
     RingHeld: happenings.Held,
     RecordMissing: happenings.StuckBehind,
     LinkSessionEnded: happenings.SessionEnded,
 }
-"""Happenings with the fields of their event, in its order."""
+"""Happenings with the fields of their event, by name."""
 
 _log = structlog.get_logger("drivers")
 
@@ -211,7 +210,8 @@ class Reports:
         """Report an event of the link, except records."""
         same_fields = SAME_FIELDS.get(type(event))
         if same_fields is not None:
-            self.tell(same_fields, at, *astuple(event))
+            _serial, _at, *names = same_fields.__struct_fields__
+            self.tell(same_fields, at, *(getattr(event, name) for name in names))
         elif type(event) in REPORTERS:
             REPORTERS[type(event)](self, event, at)
 
@@ -365,7 +365,7 @@ def trigger_of(event: LinkEvent, wanted: WantedDevice) -> tuple[Trigger, str] | 
     return None if find is None else find(event, wanted)
 
 
-def _greeted(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger, str]:
+def _hello_trigger(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger, str]:
     found, expected = identity_of(event.answer), wanted.identity
     if found == expected:
         return Trigger.GREETED, "it has introduced itself"
@@ -374,14 +374,14 @@ def _greeted(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger, str]:
     return Trigger.SWAPPED, f"{name}{also} is there"
 
 
-def _handshake_failed(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
+def _failure_trigger(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
     disproved = isinstance(event.error, DISPROVING)
     return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
 
 
 _TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
-    HelloReceived: _greeted,
-    HandshakeFailed: _handshake_failed,
+    HelloReceived: _hello_trigger,
+    HandshakeFailed: _failure_trigger,
     LinkSessionStarted: lambda event, _: (
         Trigger.REKEYED if event.rekeyed else Trigger.SESSION_BEGAN,
         "it has proven itself",

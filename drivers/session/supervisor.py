@@ -163,7 +163,7 @@ class Supervisor:
         return self._past[1] + (0 if self.link is None else self.link.gaps)
 
     async def ready(self) -> None:
-        """Return when the device is ready. Waits also for run() to start, and while the device is
+        """Returns when the device is ready. Waits also for run() to start, and while the device is
         absent, refused, held or unkept: the caller sets the timeout. Raises NotReady if run() has
         ended, or ends."""
         while self.state is not LinkState.READY:
@@ -555,7 +555,7 @@ class Supervisor:
             self.driver.notify(stored.event)
 
     async def _settle(self) -> None:
-        """Return when what has arrived is stored, or has failed."""
+        """Returns when what has arrived is stored, or has failed."""
         try:
             await self._acknowledger.settled()
         except StoreFailed as problem:

@@ -202,10 +202,12 @@ class Section(Struct, frozen=True):
 
 
 def quantile(name: str, part: float = 0.5) -> Value:
-    """Returns a part of the sorted samples: 0 is their minimum, 1 their maximum."""
+    """Returns a part of the sorted samples: 0 the minimum, 0.5 the median, 1 the maximum."""
 
     def value(samples: Samples) -> float:
         found = samples[name]
+        if part == PARTS["p50"]:
+            return median(found)
         return sorted(found)[min(len(found) - 1, int(len(found) * part))]
 
     return value

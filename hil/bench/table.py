@@ -316,8 +316,9 @@ def _echo_back(_: Connection, terminal: str) -> None:
 def memory(pid: int) -> dict[str, float]:
     """Returns a process's memory in MiB: VmRSS, and Pss if the kernel has it, with its share of
     pages that other processes use too."""
-    files = (Path(f"/proc/{pid}/{name}") for name in ("status", "smaps_rollup"))
-    lines = "".join(file.read_text() for file in files if file.exists()).splitlines()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    with suppress(OSError):  # some kernels have no such file, others do not let us read it
+        lines += Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     fields = (line.split() for line in lines if line.startswith(("VmRSS:", "Pss:")))
     return {name.rstrip(":"): int(kib) / _KIB for name, kib, _ in fields}
 

@@ -13,7 +13,7 @@ same frames at every rate and for every split of the bytes into reads.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from typing import Final
 
@@ -116,10 +116,18 @@ class CableDirection:
         if draws["drop"] < self._line.drop:
             self.counts.dropped += 1
             return b""
-        for kind, (count, change) in _CHANGES.items():
-            if draws[kind] < getattr(self._line, kind):
-                setattr(self.counts, count, getattr(self.counts, count) + 1)
-                frame = change(frame, draws)
+        if draws["flip"] < self._line.flip:
+            self.counts.flipped += 1
+            frame = _flip(frame, draws)
+        if draws["cut"] < self._line.cut:
+            self.counts.cut += 1
+            frame = _cut(frame, draws)
+        if draws["splice"] < self._line.splice:
+            self.counts.spliced += 1
+            frame = frame.removesuffix(b"\0")
+        if draws["double"] < self._line.double:
+            self.counts.doubled += 1
+            frame = frame * 2
         return frame
 
 
@@ -141,13 +149,6 @@ def _cut(frame: bytes, draws: Mapping[str, float]) -> bytes:
 
 _DRAWS: Final = ("flip", "drop", "double", "splice", "cut", "bit", "start", "length")
 """The random numbers that each frame takes, in this order."""
-_CHANGES: Final[Mapping[str, tuple[str, Callable[[bytes, Mapping[str, float]], bytes]]]] = {
-    "flip": ("flipped", _flip),
-    "cut": ("cut", _cut),
-    "splice": ("spliced", lambda frame, _: frame.removesuffix(b"\0")),
-    "double": ("doubled", lambda frame, _: frame * 2),
-}
-"""The noise that changes a frame, in the order in which it does: its count and its effect."""
 
 
 # --- cutting a byte stream at frame ends -----------------------------------------------------

@@ -73,14 +73,14 @@ DENIED: Final[Mapping[DenialReason, DenialStatus]] = MappingProxyType(
 
 
 def denied(answer: Denied) -> Problem:
-    """Return the problem for a denial by the desk."""
+    """Returns the problem for a denial by the desk."""
     means = DENIED[answer.why]
     code, wait = answer.why.replace(" ", "_"), max(answer.wait, means.wait)
     return Problem(means.status, code, DENIAL_TEXTS[answer.why], wait=wait)
 
 
 def granted(answer: _T | Denied) -> _T:
-    """Return the answer of the desk. Raises Problem if it is a denial."""
+    """Returns the answer of the desk. Raises Problem if it is a denial."""
     if isinstance(answer, Denied):
         raise denied(answer)
     return answer

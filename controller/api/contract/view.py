@@ -216,7 +216,7 @@ _shown: Final = attrgetter(*StateShown.__struct_fields__)
 
 
 def view_of(named: TableIdentity, stands: ViewInput, utc: int) -> View:
-    """Return the view of this input at this time."""
+    """Returns the view of this input at this time."""
     shown, money = stands.shown, named.money
     state = shown.state
     return View(

@@ -75,7 +75,7 @@ def _over_tcp(scope: Scope) -> bool:
 
 
 def access_problem(request: Request, *, over_tcp: bool) -> Problem | None:
-    """Return why the request is rejected, if it is."""
+    """Returns why the request is rejected, if it is."""
     hosts = request.headers.getlist("host")
     host = hosts[0].lower() if len(hosts) == 1 else ""
     if over_tcp and _HOST.fullmatch(host) is None:
@@ -152,6 +152,6 @@ def _document() -> bytes:
 
 
 def _token(request: Request) -> str:
-    """Return the bearer token; empty without one."""
+    """Returns the bearer token; empty without one."""
     sent = request.headers.get("authorization", "")
     return sent[len(_BEARER) :].strip() if sent.lower().startswith(_BEARER) else ""

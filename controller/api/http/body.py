@@ -39,7 +39,7 @@ _S = TypeVar("_S", bound=Sent)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
-    """Return the decoded object; {} for an empty body. Raises Problem."""
+    """Returns the decoded object; {} for an empty body. Raises Problem."""
     headers = request.headers
     declared = headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > 18 or int(declared) > MAX_BYTES:
@@ -132,7 +132,7 @@ def read_as(found: dict[str, Any], kind: type[_S]) -> _S:
 
 
 def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
-    """Return the error of a field, and what its type allows if it says so."""
+    """Returns the error of a field, and what its type allows if it says so."""
     at = _FIELD.search(said)
     info = type_info(kind)
     if at is None or not isinstance(info, StructType):
@@ -147,7 +147,7 @@ def _unfit(said: str, kind: type[Sent]) -> tuple[str, str]:
 
 
 def _depth(data: bytes) -> int:
-    """Return the nesting depth, also of invalid JSON."""
+    """Returns the nesting depth, also of invalid JSON."""
     marks = _OPENS_OR_CLOSES.findall(_STRING.sub(b"", data))
     return max(accumulate(1 if mark in b"[{" else -1 for mark in marks), default=0)
 

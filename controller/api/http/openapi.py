@@ -106,7 +106,7 @@ def document_bytes(routes: tuple[ApiRoute, ...]) -> bytes:
 
 
 def errors_of(route: ApiRoute) -> tuple[int, ...]:
-    """Return all error statuses of a route."""
+    """Returns all error statuses of a route."""
     found = {*ALWAYS, *route.errors}
     found.update(WITH_TOKEN if route.token else ())
     found.update(WITH_BODY if route.takes is not None else ())

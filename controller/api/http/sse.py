@@ -168,7 +168,7 @@ class EventStream:
 
 
 async def wait_for(wake: asyncio.Event, seconds: float) -> bool:
-    """Return whether the event was set within this time."""
+    """Returns whether the event was set within this time."""
     try:
         async with asyncio.timeout(seconds):
             await wake.wait()

@@ -238,7 +238,7 @@ def _signers(
     *,
     dealers: bool,
 ) -> ActSigners:
-    """Return who signed for the act here, or else the dealer. `unreadable`: why the floor's
+    """Returns who signed for the act here, or else the dealer. `unreadable`: why the floor's
     signatures cannot be checked; that does not stop the dealer. Raises Problem."""
     if act is not None:
         signed = screen.signed_for(act)
@@ -261,7 +261,7 @@ def _signers(
 
 
 def _signer_check(served: ServedTable, screen: ScreenSession, people: ActSigners) -> StateCheck:
-    """Return the check that is made when the table processes the act. It asks the table who deals:
+    """Returns the check that is made when the table processes the act. It asks the table who deals:
     the table's state is ahead of the desk's."""
     table, first = served.table, people.first
     session = screen.signed_in(served.desk, "dealer")
@@ -311,7 +311,7 @@ def _signature_restored(
 
 
 def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
-    """Return the act that a badge and PIN are to sign for. Raises Problem if the floor does not
+    """Returns the act that a badge and PIN are to sign for. Raises Problem if the floor does not
     sign for it."""
     name = sent.get("type")
     if name == ADOPT:
@@ -339,7 +339,7 @@ def floor_act(table: RunningTable, sent: Mapping[str, Any]) -> Act:
 
 
 def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
-    """Return the event that an act brings; None if only the vault knows it. Raises Problem."""
+    """Returns the event that an act brings; None if only the vault knows it. Raises Problem."""
     with table_problems():
         return kind_of(sent)
 
@@ -347,7 +347,7 @@ def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
 def act_for(
     kind: type[Event], sent: Mapping[str, Any], s: State, game: Game, case: str
 ) -> Act | None:
-    """Return what the floor signs for; None for acts of others. `case`: the current hold's name."""
+    """Returns what the floor signs for; None for acts of others. `case`: the current hold's name."""
     if kind not in SIGNED:
         return None
     fields = {name: sent[name] for name in sorted(sent) if name != "type"}
@@ -358,7 +358,7 @@ def act_for(
 
 
 def takes_two(kind: type[Event], sent: Mapping[str, Any], s: State, game: Game) -> bool | None:
-    """Return whether the game requires a second person; None: as for every act of this kind."""
+    """Returns whether the game requires a second person; None: as for every act of this kind."""
     if kind is events.FloorRuled:
         return bool(s.holds) and game.needs_two(s.holds[-1].what, Way(sent["way"]))
     return None

@@ -41,7 +41,7 @@ class ScreenSession:
         """Acts signed for here: name and subject."""
 
     def signed_in(self, desk: PeopleDesk, role: SignsIn) -> SignInSession | None:
-        """Return the valid session of this role that was started with this token."""
+        """Returns the valid session of this role that was started with this token."""
         found = session(desk.standing, role, self.name)
         if found is None or found.screen != self.name or found.badge != self.badges.get(role):
             return None
@@ -75,7 +75,7 @@ class ScreenRegistry:
         return iter(self._open)
 
     def open(self, name: str) -> tuple[str, ScreenSession]:
-        """Return a new screen and its token. Raises Problem if the limit is reached."""
+        """Returns a new screen and its token. Raises Problem if the limit is reached."""
         now = self._clock()
         self._close_idle(now)
         if len(self._open) >= MAX_SCREENS and not self._make_room(now):
@@ -92,7 +92,7 @@ class ScreenRegistry:
         return token, screen
 
     def find(self, token: str) -> ScreenSession:
-        """Return the open screen of a token, compared in constant time. Raises Problem."""
+        """Returns the open screen of a token, compared in constant time. Raises Problem."""
         now = self._clock()
         self._close_idle(now)
         wanted = _digest(token[: MAX_TOKEN + 1])
@@ -134,7 +134,7 @@ class ScreenRegistry:
         return True
 
     def _free(self, name: str) -> str:
-        """Return the name, with the lowest free number if it is taken."""
+        """Returns the name, with the lowest free number if it is taken."""
         taken = {one.name for one in self._open}
         if name not in taken:
             return name

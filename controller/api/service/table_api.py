@@ -98,7 +98,7 @@ class SurveillanceLog:
         self._last[screen] = (session.badge, self._clock())
 
     def _due(self, screen: ScreenSession) -> SignInSession | None:
-        """Return the session whose look is to be recorded, if any."""
+        """Returns the session whose look is to be recorded, if any."""
         session = screen.signed_in(self._served.desk, "surveillance")
         if session is None:
             return None
@@ -126,7 +126,7 @@ class ViewCache:
         served.table.add_display_listener(self.notify)
 
     def now(self) -> CachedView:
-        """Return the current view; the same object while nothing has changed."""
+        """Returns the current view; the same object while nothing has changed."""
         moment = self._served.moment()
         current = self._current(moment.quality)
         if self._cached is None or current != self._input:
@@ -263,7 +263,7 @@ class ShieldedTasks:
         return len(self._tasks)
 
     async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Return the result. Raises Problem if too many tasks run, or on timeout."""
+        """Returns the result. Raises Problem if too many tasks run, or on timeout."""
         if len(self._tasks) >= MAX_TASKS:
             work.close()
             raise Problem(429, "busy", "too much is asked at once", wait=1)

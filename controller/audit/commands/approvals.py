@@ -115,7 +115,8 @@ def open_card(args: argparse.Namespace) -> int:
             {"round": hole.round, "seq": hole.seq, "utc": hole.utc, "card": NAMES[card]}
             for hole, card in found
         ]
-        show(args, answer, "\n".join(lines))
+        if args.json or lines:
+            show(args, answer, "\n".join(lines))
     return 0
 
 

@@ -117,7 +117,7 @@ def table_key_of(value: str, origin: Callable[[], str]) -> VerifierKey:
 
 
 def _is_file(option: str, value: str) -> bool:
-    """Return whether `value` names a file. Raises UsageProblem if it is no key either.
+    """Returns whether `value` names a file. Raises UsageProblem if it is no key either.
 
     A verifier key contains a +. A value that looks like a key is not quoted in the error: it may
     be a private key.

@@ -111,7 +111,7 @@ def check_case_file(args: argparse.Namespace) -> int:
 
 
 def _is_retired_from(record: Path, case: Path) -> bool:
-    """Return whether a retirement of `record` names this case; `verify` proves those notes."""
+    """Returns whether a retirement of `record` names this case; `verify` proves those notes."""
     first_head(record)
     cases = {one.said.case for one in retirement_files(record) if one.said is not None}
     return case.is_file() and sha256_of(case) in cases

@@ -316,7 +316,7 @@ def _files_in_folder(place: Path) -> _Files:
 
 
 def _begins_as_zip(case: Path) -> bool:
-    """Return whether it starts like a zip, even if it is truncated."""
+    """Returns whether it starts like a zip, even if it is truncated."""
     with case.open("rb") as opened:
         return opened.read(len(_ZIP)) == _ZIP
 

@@ -83,7 +83,7 @@ def record_start(record: Path) -> RecordStart:
 
 
 def has_frame(record: Path, position: IndexPosition) -> bool:
-    """Return whether the record contains the last frame of an index. Raises RecordDamaged and
+    """Returns whether the record contains the last frame of an index. Raises RecordDamaged and
     CannotWrite."""
     if not segment_file(record, position.segment).exists():
         return False

@@ -157,13 +157,13 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def application(db: apsw.Connection) -> int:
-    """Return the application id, even of a damaged file."""
+    """Returns the application id, even of a damaged file."""
     with _ignoring_content(db):
         return int(db.pragma("application_id"))
 
 
 def is_empty(db: apsw.Connection, file: Path) -> bool:
-    """Return whether the file was never used."""
+    """Returns whether the file was never used."""
     size = file.stat().st_size
     if size < _SMALLEST:
         return size == 0
@@ -218,7 +218,7 @@ def store_position(
 
 
 def read_position(db: apsw.Connection, file: Path) -> tuple[str, IndexPosition, str]:
-    """Return the origin, the position and the open state. Raises IndexDamaged."""
+    """Returns the origin, the position and the open state. Raises IndexDamaged."""
     row = db.execute(_READ_POSITION).fetchone()
     if row is None:
         raise IndexDamaged(file, "the index does not say how far it goes", REBUILD_HINT)
@@ -455,7 +455,7 @@ def open_index(record: Path, file: Path | None = None) -> apsw.Connection:
 
 
 def has_more(record: Path, db: apsw.Connection, file: Path) -> bool:
-    """Return whether the record has more records than the index. Raises RecordDamaged, CannotWrite
+    """Returns whether the record has more records than the index. Raises RecordDamaged, CannotWrite
     and IndexDamaged."""
     with sqlite_errors(file):
         position = read_position(db, file)[1]

@@ -410,7 +410,7 @@ class RoundPage(Struct, frozen=True):
 
 
 def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100) -> RecordPage:
-    """Return records after seq `after`, in order. Raises UsageProblem and IndexProblem."""
+    """Returns records after seq `after`, in order. Raises UsageProblem and IndexProblem."""
     with _read_transaction(db, wanted, after, limit):
         terms = terms_of(db, wanted)
         if terms is None:
@@ -422,7 +422,7 @@ def find(db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 
 def find_rounds(
     db: apsw.Connection, wanted: RecordQuery, after: int = 0, limit: int = 100
 ) -> RoundPage:
-    """Return rounds with a matching record after seq `after`.
+    """Returns rounds with a matching record after seq `after`.
 
     Raises UsageProblem and IndexProblem.
     """
@@ -470,7 +470,7 @@ def _read_transaction(
 def _search(
     db: apsw.Connection, terms: SearchTerms, after: int, limit: int, shown: str, steps: int
 ) -> tuple[list[tuple[Any, ...]], int | None, int]:
-    """Return rows after `after`, where to continue, and how many of `steps` are left."""
+    """Returns rows after `after`, where to continue, and how many of `steps` are left."""
     rows: list[tuple[Any, ...]] = []
     after = max(after, terms.first - 1)
     while steps and after < terms.last:

@@ -258,7 +258,7 @@ class Words(dict[str, int]):
         return number
 
     def take_new(self) -> list[tuple[int, str]]:
-        """Return the new words, and forget that they are new."""
+        """Returns the new words, and forget that they are new."""
         new, self._new = self._new, []
         return new
 

@@ -133,7 +133,8 @@ class RecordOpening:
     @property
     def last_not_snapshot(self) -> Record | None:
         """The last record that is not a snapshot; the next record's clocks are compared with it."""
-        return next(iter(reversed(self._besides_snapshots(1))), None)
+        found = self._besides_snapshots(1)
+        return found[-1] if found else None
 
     def _besides_snapshots(self, count: int) -> list[Record]:
         """The last records that are no snapshots: `count`, if this and the segment before have

@@ -127,7 +127,7 @@ class RecordingVault:
         self._pos = 0
 
     def take_source(self) -> CardSource:
-        """Return and clear the source of the last event."""
+        """Returns and clear the source of the last event."""
         told, self._told = self._told, CardSource()
         return told
 

@@ -349,12 +349,12 @@ _QUIET: Final = frozenset(
 
 
 def is_quiet(record: Record, found: Fields) -> bool:
-    """Return whether the record is about running the table, and not about the round."""
+    """Returns whether the record is about running the table, and not about the round."""
     what = _what(found)
     on_the_way = what == "StateChanged" and found.get("state") in _ON_THE_WAY
     return record.kind in KEEPING or (record.kind, what) in _QUIET or on_the_way
 
 
 def is_access(record: Record, found: Fields) -> bool:
-    """Return whether a user accessed the record."""
+    """Returns whether a user accessed the record."""
     return record.kind == "person" and _what(found) == "looked"

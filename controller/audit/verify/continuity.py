@@ -282,7 +282,7 @@ def _short(opened: OpenedData) -> RunHashes:
 
 
 def clock_error(former: ClockReading, tick: ClockReading) -> str:
-    """Return how two consecutive clock readings contradict each other; empty if they do not."""
+    """Returns how two consecutive clock readings contradict each other; empty if they do not."""
     was_set = tick.clock or former.clock
     if tick.utc < former.utc and not was_set:
         where = "" if tick.boot == former.boot else ", in another boot"
@@ -366,7 +366,7 @@ class Continuity:
         return True
 
     def _in_pace(self, monos: list[int], utcs: list[int]) -> bool:
-        """Return whether the clocks are within limits. Stricter than necessary: over the whole
+        """Returns whether the clocks are within limits. Stricter than necessary: over the whole
         batch."""
         if monos[0] < self.mono or utcs[0] < self.tick.utc:
             return False

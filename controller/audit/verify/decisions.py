@@ -157,7 +157,7 @@ class HoleCardTracker:
 
 
 def hidden_card_error(data: bytes) -> str:
-    """Return how the data of a refusal reveals a face-down card; empty if it does not."""
+    """Returns how the data of a refusal reveals a face-down card; empty if it does not."""
     try:
         return _revealed_error(_read(data).event)
     except UNREADABLE as problem:
@@ -252,7 +252,7 @@ class DecisionReplay:
         return self._play(row, None) or _wrong_seal(row, data)
 
     def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
-        """Return the indexes of decisions that are certainly about no face-down card.
+        """Returns the indexes of decisions that are certainly about no face-down card.
 
         A fast check of the first bytes, for a run without replay. They are counted as not replayed.
         """
@@ -266,7 +266,7 @@ class DecisionReplay:
         return skipped
 
     def _is_open(self, row: Strict) -> bool:
-        """Return whether the event is encoded plainly and is about no face-down card."""
+        """Returns whether the event is encoded plainly and is about no face-down card."""
         begin = bytes(row.data)[:_BEGIN]
         name = begin[_TYPE:]
         hidden = not begin.startswith(_EVENT) or name in _BEGINNINGS or b"\\" in name
@@ -284,7 +284,7 @@ class DecisionReplay:
             self.hidden.append(FaceDownDecision(self._findings.at(), row.table, cursor, data))
 
     def refusal_error(self, row: Strict) -> str:
-        """Return how a refusal reveals a face-down card; empty if it does not."""
+        """Returns how a refusal reveals a face-down card; empty if it does not."""
         data = row.bytes
         return hidden_card_error(data) if event_type(data) in LAID_EVENTS else ""
 

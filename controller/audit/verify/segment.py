@@ -218,8 +218,8 @@ class _SegmentVerifier:
 
     def _check_kind(self, row: Strict) -> None:
         try:
-            wrong = self._kind_error(row)
-            self._findings.report_if(wrong, wrong)
+            if wrong := self._kind_error(row):
+                self._findings.report(wrong)
         except (NoteProblem, WrongData) as problem:
             self._findings.report(f"{row.kind}: {problem}")
 
@@ -244,8 +244,8 @@ class _SegmentVerifier:
             decisions.collect_face_down(row)
             return self._decided(row)
         if row.kind == "refusal":
-            wrong = decisions.refusal_error(row)
-            self._findings.report_if(wrong, wrong)
+            if wrong := decisions.refusal_error(row):
+                self._findings.report(wrong)
             return self._decided(row)
         if row.kind == "snapshot":
             return self._snapshot_error(row)

@@ -43,7 +43,7 @@ _AROUND: Final = 1024 * 1024
 
 
 def place_error(tail: TailData, segment: int, end: int) -> str:
-    """Return why these bytes cannot have been quarantined. Before the boot the record ended at
+    """Returns why these bytes cannot have been quarantined. Before the boot the record ended at
     `end`."""
     if tail.segment != segment or not HEADER_SIZE < tail.offset <= end:
         where = f"segment {tail.segment}, offset {tail.offset}"
@@ -52,7 +52,7 @@ def place_error(tail: TailData, segment: int, end: int) -> str:
 
 
 def tail_error(record: Path, tail: TailData) -> str:
-    """Return how the quarantine file contradicts its `tail` record; empty if it does not."""
+    """Returns how the quarantine file contradicts its `tail` record; empty if it does not."""
     folder, _, name = tail.file.rpartition("/")
     if folder != TAILS or not name or name in (".", "..") or "\0" in name:
         return f"a tail record of a file {tail.file!r}, which is none in {TAILS}"
@@ -139,7 +139,7 @@ class WitnessedCheckpoint(Struct, frozen=True):
 
 
 def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
-    """Return the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
+    """Returns the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
     read = parse_note(note)
     (signer,) = verify_note(read, (key,))
     return WitnessedCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
@@ -178,7 +178,7 @@ def witness_error(
     roots: Mapping[int, Hash],
     keys: Iterable[Certificate],
 ) -> str:
-    """Return why the record is not the one that was seen; empty if it is.
+    """Returns why the record is not the one that was seen; empty if it is.
 
     `last` is the record's last seq, `roots` are roots of its tree, `keys` are those of all its
     boots.

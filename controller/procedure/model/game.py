@@ -16,6 +16,7 @@ from controller.procedure.model.events import Event, Role
 from controller.procedure.model.state import Place
 from controller.rules.irregularities import Irregularity, Jurisdiction, Way
 from controller.rules.money import Amount, in_chips
+from controller.rules.option_constraints import BETS as RULE_BETS
 from controller.rules.option_constraints import off_features
 from controller.rules.options import Limit, Options
 from controller.rules.payouts import can_push
@@ -216,7 +217,7 @@ def of_game(rules: tuple[str, ...], game: str) -> tuple[str, ...]:
 
 # --- the game ---------------------------------------------------------------------------------
 
-BETS: Final = ("main", "diamond", "buster", "toke_main", "toke_buster")
+BETS: Final = RULE_BETS
 """Every bet that is placed before the first card, in the order in which it is listed."""
 
 _UP_VALUES: Final = {"A": 1, "T": 10}

@@ -1,4 +1,4 @@
-"""The dealer's hand, the payments that follow from it, and the end of the round."""
+"""The dealer's hand, all payments, and the end of the round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between rounds: opening and closing, the shuffle, the shoe, burning and the cut card."""
+"""Opening and closing, the shuffle, the shoe and burning, and the cut card at any time."""
 
 from __future__ import annotations
 

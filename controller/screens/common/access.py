@@ -189,7 +189,7 @@ def only(fields: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def shown(text: str) -> str:
-    """Return a value as an error text quotes it."""
+    """Returns a value as an error text quotes it."""
     short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return f'"{printable(short)}"'
 
@@ -375,7 +375,7 @@ _STATUS: Final[tuple[tuple[type[Exception], int], ...]] = (
 def error_page(
     pages: Pages, problem: Exception, session: PageSession | None, notices: Sequence[str] = ()
 ) -> Response:
-    """Return the page for an exception: what is wrong, and what to do."""
+    """Returns the page for an exception: what is wrong, and what to do."""
     if isinstance(problem, AccessDenied):
         return message_page(pages, problem.status, pages.texts(problem.text), "", session)
     status = next(status for kind, status in _STATUS if isinstance(problem, kind))

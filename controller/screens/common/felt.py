@@ -213,7 +213,7 @@ _RANKS: Final = {"T": "10"}
 
 
 def where(number: int, seats: int, side: Side = "players") -> tuple[int, int]:
-    """Return where a seat begins: seat 1 is at the right with the dealer above, at the left with
+    """Returns where a seat begins: seat 1 is at the right with the dealer above, at the left with
     the dealer below."""
     share = 0.5 if seats == 1 else (seats - number) / (seats - 1)
     at = share * (len(_SEAT_Y) - 1)

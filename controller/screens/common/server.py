@@ -37,7 +37,7 @@ class ListenAddress(Struct, frozen=True):
         return self.certificate is not None
 
     def address(self, port: int) -> str:
-        """Return the URL without a path. For a wildcard address it contains the host name."""
+        """Returns the URL without a path. For a wildcard address it contains the host name."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         if ipaddress.ip_address(self.host).is_unspecified:
             host = socket.gethostname()
@@ -94,7 +94,7 @@ def _check_certificate(certificate: Path, key: Path, where: str) -> None:
 
 
 def bound(place: ListenAddress) -> socket.socket:
-    """Return a listening socket. Raises UsageProblem."""
+    """Returns a listening socket. Raises UsageProblem."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
         return socket.create_server((place.host, place.port), family=family)
@@ -106,7 +106,7 @@ def bound(place: ListenAddress) -> socket.socket:
 
 
 def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:
-    """Return the accepted host names; () for an address other than the loopback: any name."""
+    """Returns the accepted host names; () for an address other than the loopback: any name."""
     if not ipaddress.ip_address(place.host).is_loopback:
         return ()
     host = f"[{place.host}]" if ":" in place.host else place.host

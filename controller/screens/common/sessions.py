@@ -50,10 +50,10 @@ class SessionStore(Protocol):
     """The sessions of pages."""
 
     def find(self, name: str | None) -> PageSession | None:
-        """Return the valid session of a cookie and mark it as used."""
+        """Returns the valid session of a cookie and mark it as used."""
 
     def alive(self, session: PageSession) -> bool:
-        """Return whether it is valid, without marking it as used."""
+        """Returns whether it is valid, without marking it as used."""
 
     def end(self, session: PageSession) -> None:
         """End the session. Not to be called in the event loop."""
@@ -81,7 +81,7 @@ class LinkSessions:
         return made
 
     def find(self, name: str | None) -> PageSession | None:
-        """Return the valid session with this id and mark it as used."""
+        """Returns the valid session with this id and mark it as used."""
         found = self._sessions.get(name or "")
         if found is None:
             return None
@@ -114,7 +114,7 @@ class LoginLinks:
         self._links: dict[bytes, tuple[PageUser, float]] = {}
 
     def make(self, person: PageUser) -> str:
-        """Return a new token; earlier ones of the same user become invalid."""
+        """Returns a new token; earlier ones of the same user become invalid."""
         self._links = {key: one for key, one in self._links.items() if one[0] != person}
         word = _secret()
         self._links[_key(word)] = person, self._clock()

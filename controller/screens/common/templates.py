@@ -106,7 +106,7 @@ class Pages:
         status: int = 200,
         **values: Any,
     ) -> Response:
-        """Return the rendered page in the session's appearance."""
+        """Returns the rendered page in the session's appearance."""
         appearance = Appearance() if session is None else session.appearance
         return HTMLResponse(
             self.text(template, session=session, appearance=appearance, **values), status

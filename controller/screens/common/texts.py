@@ -100,7 +100,7 @@ def _leaves(tree: dict[str, Any], head: str, where: str) -> Iterator[tuple[str, 
 
 
 def _fields(text: str, where: str) -> frozenset[str]:
-    """Return the {fields} of a text."""
+    """Returns the {fields} of a text."""
     try:
         return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
     except ValueError as problem:

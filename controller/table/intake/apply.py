@@ -1,8 +1,8 @@
-"""Translates device events into table input, and applies one input to the table: returns the new
-snapshot and the records to append. Only here do the vocabularies of devices and procedure meet.
+"""Translates device events into table input, and applies one input to the table.
 
-Pure. The caller adopts the snapshot only after the records are durable, and discards it if the
-append fails.
+Applying returns the new snapshot and the records to append. Only in this package do the
+vocabularies of devices and procedure meet. Pure. The caller adopts the snapshot only after the
+records are durable, and discards it if the append fails.
 
     applied = applier.apply_input(now, input, cursor)
     await writer.append(*applied.entries)

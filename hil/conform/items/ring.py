@@ -165,12 +165,15 @@ def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
     """RESUME commands for a ring that has or had records."""
     epoch, before = ring.epoch, ring.oldest - 1
     wrong = flip_bits(ring.chain, 7, 0x80)
-    fork = (Resume(epoch, ring.head, wrong, ResumeMode.CHECK), Verdict.FORK)
-    gaps = [
-        (Resume(epoch, before, NO_CHAIN, mode), Verdict.GAP)
-        for mode in (ResumeMode.CHECK, ResumeMode.ADOPT)
-    ]
-    return [fork] * (ring.oldest <= ring.head) + gaps * (before > 0)
+    found = []
+    if ring.oldest <= ring.head:
+        found.append((Resume(epoch, ring.head, wrong, ResumeMode.CHECK), Verdict.FORK))
+    if before > 0:
+        found += [
+            (Resume(epoch, before, NO_CHAIN, mode), Verdict.GAP)
+            for mode in (ResumeMode.CHECK, ResumeMode.ADOPT)
+        ]
+    return found
 
 
 async def verdict_of(

@@ -114,7 +114,7 @@ class Browsers:
         return made
 
     def find(self, name: str | None) -> Browser | None:
-        """Return the session of a cookie and mark it as used; None if it is invalid."""
+        """Returns the session of a cookie and mark it as used; None if it is invalid."""
         found = self._browsers.get(name or "")
         if found is None or not self.alive(found):
             return None
