@@ -54,7 +54,7 @@ COMMANDS = (
     Subcommand(
         "doctor",
         "controller.doctor.cli:register",
-        "what is wrong with a table, and what mends it",
+        "what is wrong with a table, and what fixes it",
     ),
 )
 

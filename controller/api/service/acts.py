@@ -347,7 +347,7 @@ def kind_of_sent(sent: Mapping[str, Any]) -> type[Event] | None:
 def act_for(
     kind: type[Event], sent: Mapping[str, Any], s: State, game: Game, case: str
 ) -> Act | None:
-    """Returns what the floor signs for; None for acts of others. `case`: the current hold's name."""
+    """Returns what the floor signs for; None for acts of others. `case`: the current hold."""
     if kind not in SIGNED:
         return None
     fields = {name: sent[name] for name in sorted(sent) if name != "type"}

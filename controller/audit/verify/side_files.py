@@ -139,7 +139,7 @@ class WitnessedCheckpoint(Struct, frozen=True):
 
 
 def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
-    """Returns the checkpoint in a note. Raises NoteProblem if the witness did not countersign it."""
+    """Returns the checkpoint in a note. Raises NoteProblem if the witness did not sign it."""
     read = parse_note(note)
     (signer,) = verify_note(read, (key,))
     return WitnessedCheckpoint(key.name, read, parse_checkpoint(read.text), signer.seconds or 0)
