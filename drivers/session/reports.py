@@ -361,7 +361,7 @@ DISPROVING: Final = (
 
 def trigger_of(event: LinkEvent, wanted: WantedDevice) -> tuple[Trigger, str] | None:
     """The trigger and its reason as text; None for an event that changes no state."""
-    find = _TRIGGERS.get(type(event))
+    find = TRIGGERS.get(type(event))
     return None if find is None else find(event, wanted)
 
 
@@ -379,7 +379,7 @@ def _failure_trigger(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, 
     return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
 
 
-_TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
+TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
     HelloReceived: _hello_trigger,
     HandshakeFailed: _failure_trigger,
     LinkSessionStarted: lambda event, _: (

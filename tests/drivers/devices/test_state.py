@@ -94,7 +94,7 @@ def test_no_trigger_has_two_rows_in_a_state() -> None:
 
 
 def test_these_events_of_the_link_may_change_a_state() -> None:
-    assert set(TRIGGERS) == set(reports._TRIGGERS)
+    assert set(TRIGGERS) == set(reports.TRIGGERS)
     assert set(TRIGGERS) < set(get_args(LinkEvent))
 
 
