@@ -21,7 +21,7 @@ LEFT_OUT: Final = (
 TOGETHER: Final = "A box that names several steps stands for each of them."
 
 _NOT_OF_PLAY: Final = (Part.IRREGULAR, Part.RULINGS)
-_MOST_APART: Final = 4
+_MAX_APART: Final = 4
 """In the whole table, a row that fires at more steps is drawn once, from one box for them."""
 _STOPPED: Final = "stopped"
 _STYLES: Final[dict[str, str | dict[str, str | dict[str, Any]]]] = {
@@ -104,7 +104,7 @@ def diagram(game: Game, *, whole: bool = False) -> str:
     """Returns the diagram of the rows of play, or of the whole table."""
     rows = rows_of(game)
     drawn = [family for family in families(rows) if whole or _is_of_play(family)]
-    boxes = _Boxes(reachable_steps(rows), _MOST_APART if whole else len(Step))
+    boxes = _Boxes(reachable_steps(rows), _MAX_APART if whole else len(Step))
     edges = [edge for family in drawn for edge in _edges(family, boxes)]
     # Added together: a machine with models redraws itself at each addition.
     model = _DiagramModel()

@@ -200,14 +200,14 @@ _SETS: Final = (
     ("every step of a stop", _waiting(Part.RULINGS)),
     ("every step between and in rounds", _BETWEEN | _waiting(*_AMID)),
 )
-_MOST_LISTED: Final = 4
+_MAX_LISTED: Final = 4
 
 
 def steps_words(steps: Iterable[Step], known: frozenset[Step]) -> str:
     """Returns steps as text, in the order of play; `known`: the steps of the game."""
     here = frozenset(steps) & known
     listed = _listed(here)
-    if len(here) <= _MOST_LISTED:
+    if len(here) <= _MAX_LISTED:
         return listed
     apart = [(name, (within & known) - here, here - within) for name, within in _SETS]
     name, without, beside = min(apart, key=lambda each: len(each[1]) + len(each[2]))

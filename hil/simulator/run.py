@@ -4,7 +4,7 @@
     live.attach(PtyAdapter(PtyPort(link, live.receive)))
     live.close()
 
-    async with device_in_loop("shoe", folder / "shoe") as live:
+    async with device_in_loop("shoe", folder / "shoe", create=True) as live:
         live.request(Draw(count=2))
 
     with device_process("shoe", folder / "shoe", breaks=("chain-wrong",)) as sim:
@@ -208,7 +208,8 @@ class DeviceSetup(Struct, frozen=True, kw_only=True):
 def exclusive_use(place: Path) -> Iterator[None]:
     """Lock the folder. Raises FolderProblem if another process runs the device."""
     file = place / LOCK
-    lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+    with naming(file):
+        lock = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         try:
             with naming(file):
@@ -374,16 +375,33 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @asynccontextmanager
 async def device_in_loop(
-    profile: Profile, place: Path, *, usb: Path | None = None, **options: Any
+    profile: Profile,
+    place: Path,
+    *,
+    port: Path | None = None,
+    usb: Path | None = None,
+    seats: tuple[int, ...] = (),
+    gap_ms: int | None = None,
+    create: bool = False,
 ) -> AsyncIterator[LiveDevice]:
-    """Run the device in the current event loop, with the same files as in its own process. It is
-    created if it does not exist. `options`: fields of DeviceSetup."""
+    """Run the device in the current event loop, with the same files as in its own process.
+
+    With `create`, a missing device is created, as by `holecard sim --create`; without it,
+    FileNotFoundError is raised.
+    """
     device_class = DeviceClass[profile.upper()]
-    if not (place / "identity.toml").exists():
+    if create and not (place / "identity.toml").exists():
         create_identity(place, device_class, f"{profile}-1")
-    port = place / "port" if usb is None else None
-    paths: dict[str, Any] = {"control": place / "control", "port": port, "usb": usb}
-    setup = DeviceSetup(device_class=device_class, place=place, sync=False, **{**paths, **options})
+    setup = DeviceSetup(
+        device_class=device_class,
+        place=place,
+        control=place / "control",
+        port=None if usb else (port or place / "port"),
+        usb=usb,
+        seats=seats,
+        gap_ms=gap_ms,
+        sync=False,
+    )
     with exclusive_use(place):
         async with running_device(setup) as live:
             yield live

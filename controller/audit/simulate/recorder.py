@@ -184,11 +184,11 @@ class RecordingVault:
         return _Hidden(self._last, Sealed(read))
 
 
-MOST_TOGETHER: Final = 512 * 1024
+MAX_TOGETHER: Final = 512 * 1024
 """Group commit limit for bulk recording: bytes of records that share a sync."""
 _AROUND: Final = 512
 """Approximate size of a record and its frame without `data`."""
-_MOST_EVENTS: Final = 1_000
+_MAX_EVENTS: Final = 1_000
 _VOIDED: Final = "nobody goes on with it"
 
 
@@ -379,12 +379,12 @@ class Recorder:
         self._go_on(_to_wagers)
 
     def _go_on(self, way: Callable[[Game, State], Event | None]) -> None:
-        for _ in range(_MOST_EVENTS):
+        for _ in range(_MAX_EVENTS):
             event = way(self.game, self.state)
             if event is None:
                 return
             self.must(event)
-        raise RoundStuck(f"no end after {_MOST_EVENTS} events, at {self.state.step.value}")
+        raise RoundStuck(f"no end after {_MAX_EVENTS} events, at {self.state.step.value}")
 
     # --- the record -----------------------------------------------------------------------
 

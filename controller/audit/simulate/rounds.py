@@ -22,7 +22,7 @@ from controller.audit.keys import (
     load_table_private,
 )
 from controller.audit.log import Clock, RecordOpening
-from controller.audit.simulate.recorder import MOST_TOGETHER, Keyring, Recorder, RecorderKeys
+from controller.audit.simulate.recorder import MAX_TOGETHER, Keyring, Recorder, RecorderKeys
 from controller.commands import say
 from controller.errors import UsageProblem
 from controller.games import player, wagering
@@ -187,7 +187,7 @@ def record_par(  # noqa: PLR0913 - all but the first four have a usual value
     """Record rounds of a game, from a shuffle to the cut card each time; returns the seq of the
     last record. Many records share a sync and a checkpoint. Raises RecordProblem."""
     recorder = Recorder(
-        place, table, keyring, size=size, disk=disk, clock=clock, together=MOST_TOGETHER
+        place, table, keyring, size=size, disk=disk, clock=clock, together=MAX_TOGETHER
     )
     with recorder:
         recorder.begin(Procedure(game))

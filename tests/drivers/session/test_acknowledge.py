@@ -22,7 +22,7 @@ from firmware_protocol.messages import DeviceClass, LogPressure, Verdict
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
-from tests.support.drivers.simulated import MemoryStore, now_us, stopped
+from tests.support.drivers.simulated import MemoryStore, now_us, stopped, stubborn_store
 
 FULL_DISK = OSError("no room")
 RING = AdoptedRing(RingHeld(Verdict.GAP, 77, 5, 9, b"headhead"), ("Ann", "Bob"))
@@ -94,15 +94,7 @@ async def test_settled_has_a_timeout() -> None:
     """Even for a store that ignores its cancellation."""
     async with at_work() as desk:
         may_end = asyncio.Event()
-
-        async def stubborn(*_: object) -> None:
-            while not may_end.is_set():
-                try:
-                    await may_end.wait()
-                except asyncio.CancelledError:
-                    continue
-
-        desk.store.store = stubborn
+        desk.store.store = stubborn_store(may_end)
         desk.enqueue(ring(2))
         await asyncio.sleep(0)
         began = now_us()

@@ -104,10 +104,20 @@ def play(
     scene: Callable[[LiveDevice], Awaitable[None]], profile: Any, place: Path, **more: Any
 ) -> None:
     async def all_of_it() -> None:
-        async with device_in_loop(profile, place, **more) as live:
+        async with device_in_loop(profile, place, create=True, **more) as live:
             await scene(live)
 
     asyncio.run(all_of_it())
+
+
+def test_a_missing_device_is_not_created_unless_wanted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with device_in_loop("shoe", tmp_path / "shoe"):
+            raise AssertionError("it runs")
+
+    with pytest.raises(FileNotFoundError, match="shoe/in-use"):
+        asyncio.run(main())
+    assert not (tmp_path / "shoe" / "identity.toml").exists()
 
 
 # --- in this loop ---------------------------------------------------------------------------------

@@ -107,11 +107,18 @@ def try_one(mutant: Mutant, root: Path, scratch: Path, reached: Reached) -> Outc
     mutate(tree, place.statement, mutant.fault)
     file = scratch / mutant.file
     original = file.read_text("utf-8")
-    file.write_text(ast.unparse(tree), "utf-8")
+    _write(file, ast.unparse(tree))
     try:
         return _run(mutant, scratch, tests)
     finally:
-        file.write_text(original, "utf-8")
+        _write(file, original)
+
+
+def _write(file: Path, source: str) -> None:
+    """Write a module, and drop its bytecode: a second is too coarse to tell two versions apart."""
+    file.write_text(source, "utf-8")
+    for bytecode in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
+        bytecode.unlink()
 
 
 def _run(mutant: Mutant, scratch: Path, tests: list[str]) -> Outcome:
@@ -133,7 +140,7 @@ def _first_failure(scratch: Path, tests: list[str]) -> str | None:
     process = subprocess.Popen(
         command,
         cwd=scratch,
-        env={**os.environ, "PYTHONPATH": str(scratch), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(scratch), "PYTHONDONTWRITEBYTECODE": ""},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -227,6 +227,21 @@ class Desk:
 # --- storing ------------------------------------------------------------------------------------
 
 
+def stubborn_store(
+    may_end: asyncio.Event, failure: OSError | None = None
+) -> Callable[..., Awaitable[None]]:
+    """MemoryStore.store() that ignores its cancellation until it may end, and then fails or not."""
+
+    async def store(*_: object) -> None:
+        while not may_end.is_set():
+            with suppress(asyncio.CancelledError):
+                await may_end.wait()
+        if failure is not None:
+            raise failure
+
+    return store
+
+
 class MemoryStore:
     """Stores records in memory, the record and the cursor in one step, and is as strict as the
     record about which record may follow which."""

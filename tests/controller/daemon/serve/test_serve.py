@@ -359,9 +359,9 @@ SERIALS = ("SH-1", "SF-1", "ST-1")
 async def plugged(folder: Path) -> AsyncIterator[LiveDevice]:
     """All devices; the shoe in hand."""
     async with (
-        device_in_loop("shoe", folder / "shoe") as shoe,
-        device_in_loop("shuffler", folder / "shuffler"),
-        device_in_loop("station", folder / "station", seats=(1, 2)),
+        device_in_loop("shoe", folder / "shoe", create=True) as shoe,
+        device_in_loop("shuffler", folder / "shuffler", create=True),
+        device_in_loop("station", folder / "station", seats=(1, 2), create=True),
     ):
         yield shoe
 

@@ -119,9 +119,9 @@ def parts(file: Path) -> TableParts:
 @asynccontextmanager
 async def plugged(folder: Path, game: Game) -> AsyncIterator[Real]:
     async with (
-        device_in_loop("shoe", folder / "shoe") as shoe,
-        device_in_loop("shuffler", folder / "shuffler") as shuffler,
-        device_in_loop("station", folder / "station", seats=(1, 2)) as station,
+        device_in_loop("shoe", folder / "shoe", create=True) as shoe,
+        device_in_loop("shuffler", folder / "shuffler", create=True) as shuffler,
+        device_in_loop("station", folder / "station", seats=(1, 2), create=True) as station,
     ):
         shuffler.request(ShufflePace(shuffle_ms=20))
         yield Real(game, shoe, shuffler, station)

@@ -25,6 +25,7 @@ from tests.support.drivers.simulated import (
     Watched,
     running,
     stopped,
+    stubborn_store,
     supervised,
     table,
 )
@@ -189,17 +190,8 @@ async def test_a_late_failure_is_ignored_after_recovery(device: Plugged, watched
     await dealing(device, watched)
     await asyncio.sleep(1)
     may_end = asyncio.Event()
-
-    async def stubborn(*_: object) -> None:
-        while not may_end.is_set():
-            try:
-                await may_end.wait()
-            except asyncio.CancelledError:
-                continue
-        raise BROKEN_DISK
-
     store = watched.store.store
-    watched.store.store = stubborn
+    watched.store.store = stubborn_store(may_end, BROKEN_DISK)
     device.request(Draw(count=1))
     await asyncio.sleep(1)
     device.request(Plug(connected=False))

@@ -70,6 +70,11 @@ class Dealing(RandomTable):
         self.heard: list[tuple[State, Event, Decision | Refused]] = []
         self._told: dict[str, CardSource] = {}
 
+    def play_to(self, entries: int) -> None:
+        """Play until there are so many entries, wherever that is in a round."""
+        while len(self.entries) < entries:
+            self.once()
+
     def hide(self, card: Card) -> str:
         commitment = self.vault.hidden(card)
         self._told[commitment] = self.vault.take_source()
@@ -191,8 +196,7 @@ def revealed(name: str, seed: str, events: int = 400) -> Revealing:
     """A table after so many events, wherever that is in a round."""
     game, what = some_game(Random(f"revealing {name} {seed}"), name)
     table = Revealing(Procedure(game), f"revealing {what} {seed}")
-    while len(table.entries) < events:
-        table.once()
+    table.play_to(events)
     return table
 
 

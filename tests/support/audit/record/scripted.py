@@ -99,8 +99,7 @@ def dealt(name: str, seed: str, events: int = 400) -> Dealing:
     """A table after this many events, at any point of a round."""
     game, what = some_game(Random(f"folding {name} {seed}"), name)
     table = Dealing(Procedure(game), f"folding {what} {seed}")
-    while len(table.entries) < events:
-        table.once()
+    table.play_to(events)
     return table
 
 
