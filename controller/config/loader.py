@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from controller.config import files, values
 from controller.config.equipment import (
@@ -174,25 +173,30 @@ _CLAUSE: Final = values.text()
 _CLAUSES: Final = values.list_of(values.text(60), min_length=1)
 
 
-class SheetFile(Struct, frozen=True, kw_only=True):
-    """A parsed sheet, before other layers."""
+class Sheet(Struct, frozen=True, kw_only=True):
+    """What a sheet says apart from its options."""
 
     name: str
     title: str
     decks_allowed: tuple[int, ...]
     source: str = ""
     """The rule sheet."""
-    blackjack_pays: tuple[Odds, ...] = ()
-    """The odds that a house may choose from; empty: any."""
     file: str
-    layer: Layer
     clauses: dict[str, str]
     """The sentences of the rule sheet, by id."""
     because: dict[str, tuple[str, ...]]
     """The clauses that set the value of an option in the sheet."""
 
 
-class GameSheet(SheetFile, frozen=True, kw_only=True):
+class SheetFile(Sheet, frozen=True, kw_only=True):
+    """A parsed sheet, before other layers."""
+
+    blackjack_pays: tuple[Odds, ...] = ()
+    """The odds that a house may choose from; empty: any."""
+    layer: Layer
+
+
+class GameSheet(Sheet, frozen=True, kw_only=True):
     """A game with all layers applied to its sheet."""
 
     options: Options
@@ -240,7 +244,8 @@ def lay_over(sheet: SheetFile, layers: list[Layer]) -> GameSheet:
             f"{pays} is none of the odds that the sheet lists",
             ", ".join(str(odds) for odds in sheet.blackjack_pays),
         )
-    return GameSheet(**asdict(sheet), options=options, origin=origin)
+    same = {name: getattr(sheet, name) for name in Sheet.__struct_fields__}
+    return GameSheet(**same, options=options, origin=origin)
 
 
 def read_sheet(document: Document) -> SheetFile:
