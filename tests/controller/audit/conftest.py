@@ -1,7 +1,5 @@
 """Fixtures of the record's tests: places, and a played record with a copy to change."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

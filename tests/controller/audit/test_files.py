@@ -1,7 +1,5 @@
 """Commands that lock the same file wait for each other, with a timeout."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Proofs of records: made, verified, and rejected when altered."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A disk whose calls fail as a test says."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from pathlib import Path

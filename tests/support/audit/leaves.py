@@ -1,7 +1,5 @@
 """A Merkle tree of which all leaves are known: makes the proofs that the product checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from controller.audit.format.merkle import (

@@ -1,7 +1,5 @@
 """The verifier, as its tests ask it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

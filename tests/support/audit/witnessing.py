@@ -1,7 +1,5 @@
 """A witness for tests, and what it keeps."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

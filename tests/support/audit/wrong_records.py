@@ -1,7 +1,5 @@
 """Records that break one rule of FORMAT.md each, as a table of writers by group and name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`holecard audit accept-tail`: what nothing explains is set aside when two people accept it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Exit codes of `holecard audit`: what each command's help says of them is what it does."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

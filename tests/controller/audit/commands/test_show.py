@@ -1,7 +1,5 @@
 """`holecard audit show`, `tail`, `sql` and `rebuild-index`: what stands in a record."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

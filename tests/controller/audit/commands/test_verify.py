@@ -1,7 +1,5 @@
 """`holecard audit verify`: what it says, and with which exit code."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Sealed cases: what is in them, that they are always the same, and that others can check them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """`holecard audit`: witnesses, proofs and cases, as people type them."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

@@ -1,7 +1,5 @@
 """Whether a case is what it was made of: each file that is not is told by name."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Callable

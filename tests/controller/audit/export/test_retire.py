@@ -1,7 +1,5 @@
 """Old gaming days go into a case, and the record is as right as before."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

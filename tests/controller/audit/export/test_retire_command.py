@@ -1,7 +1,5 @@
 """`holecard audit retire`: what it takes and what it refuses, and with which exit code."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json
@@ -56,7 +54,7 @@ def runs(
 
     class Later(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> Later:
+        def now(cls, tz: object = None) -> "Later":
             return cls(2027, 2, 14, 9, tzinfo=UTC)
 
     monkeypatch.setattr(approvals, "datetime", Later)

@@ -1,7 +1,5 @@
 """Checkpoints, cosignatures and boot certificates: strict parsing and verification."""
 
-from __future__ import annotations
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given

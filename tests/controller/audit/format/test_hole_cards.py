@@ -1,7 +1,5 @@
 """Hole cards: commitments and seals by FORMAT.md and RFC 9180; nothing prints one."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import hashlib

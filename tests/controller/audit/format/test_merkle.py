@@ -1,7 +1,5 @@
 """Merkle trees have the roots of RFC 6962; their proofs prove what they should and no more."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Signed notes and keys: encoding, verification, published examples, altered notes."""
 
-from __future__ import annotations
-
 import pickle
 from base64 import b64decode
 

@@ -1,7 +1,5 @@
 """What is no index of this record is told apart, and never written over but where that is safe."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """An index catches up with its record, whatever happens meanwhile, and says when it is not its."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

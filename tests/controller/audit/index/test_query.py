@@ -1,7 +1,5 @@
 """What is looked for in an index is found, all of it and nothing else, page by page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial

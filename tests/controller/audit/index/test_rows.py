@@ -1,7 +1,5 @@
 """What an index says of records: all that lies face up, and nothing that does not."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

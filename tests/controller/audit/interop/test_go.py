@@ -1,7 +1,5 @@
 """Go's transparency log packages accept our trees, proofs and notes, and the reverse."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

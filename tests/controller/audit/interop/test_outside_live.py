@@ -1,7 +1,5 @@
 """Reading a record from outside while its table writes it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

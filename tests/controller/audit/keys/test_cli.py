@@ -1,7 +1,5 @@
 """`holecard keys`: output and errors."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Creation of keys is atomic and durable, and never replaces a key."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import multiprocessing

@@ -1,7 +1,5 @@
 """A changed hole key or surveillance key is reported and recorded."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

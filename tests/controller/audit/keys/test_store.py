@@ -1,7 +1,5 @@
 """Loading of key files, and rejection of invalid ones."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """The access log beside a record."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

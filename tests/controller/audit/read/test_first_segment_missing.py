@@ -1,7 +1,5 @@
 """Without the first segment, commands report that records may be missing."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

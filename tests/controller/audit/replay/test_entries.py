@@ -1,7 +1,5 @@
 """Encoding and decoding of events as record entries."""
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A boot's identity, and building the game from a record."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

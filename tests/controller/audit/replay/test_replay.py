@@ -1,7 +1,5 @@
 """Replay gives the recorded state, bit for bit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

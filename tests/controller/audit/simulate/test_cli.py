@@ -1,7 +1,5 @@
 """`holecard script run --record`: the resulting record."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import os

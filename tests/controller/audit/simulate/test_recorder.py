@@ -1,7 +1,5 @@
 """Recorded scripted rounds have the same results, and a record that replays."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

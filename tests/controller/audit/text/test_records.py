@@ -1,7 +1,5 @@
 """Records as text: what devices, links and people do, other kinds, amounts and times."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import msgspec

@@ -1,7 +1,5 @@
 """Every decision made again: rounds with all that goes wrong, other games, other code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

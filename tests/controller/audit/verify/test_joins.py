@@ -1,8 +1,6 @@
 """What can be wrong only where a segment goes on from the one before it; and that it makes no
 difference how many records are looked at together."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

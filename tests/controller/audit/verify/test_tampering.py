@@ -1,8 +1,6 @@
 """What somebody does to a record afterwards is found: without the keys by the record itself, with
 all of them in hand by whoever has seen it before."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

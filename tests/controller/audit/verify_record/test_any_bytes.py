@@ -1,7 +1,5 @@
 """Whatever the bytes are, the verifier answers: each bit counts, and no bytes end it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A witness's archive is written before a cosignature, and rejected when it is corrupt."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

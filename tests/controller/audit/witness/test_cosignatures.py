@@ -1,7 +1,5 @@
 """Cosigned checkpoints of a record: storing, monitoring, verifying the record with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

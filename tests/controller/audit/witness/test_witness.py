@@ -1,7 +1,5 @@
 """What a witness cosigns, the errors that it reports, and histories of both."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import count
 from pathlib import Path

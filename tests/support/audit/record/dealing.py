@@ -1,7 +1,5 @@
 """Random rounds with irregularities, recorded as a table records them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256

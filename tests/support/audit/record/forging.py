@@ -3,8 +3,6 @@
 The segment is rewritten frame by frame; unchanged records keep their bytes.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

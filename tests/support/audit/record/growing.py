@@ -1,7 +1,5 @@
 """Reference implementation of RFC 6962, section 2.1, word by word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from hashlib import sha256
 

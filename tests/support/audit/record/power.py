@@ -5,8 +5,6 @@ have after a power loss. `left(...)` builds one of the possible states: any subs
 sectors, and the first few of the unsynced names.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -66,7 +64,7 @@ class PowerDisk(Disk):
                 self._names[self._name(file)] = known
         self._safe_names = dict(self._names)
 
-    def killed(self, off_at: int | None) -> PowerDisk:
+    def killed(self, off_at: int | None) -> "PowerDisk":
         """The process is killed without power loss: the next one sees all writes, durable or
         not."""
         other = PowerDisk(self.root, off_at)
@@ -211,7 +209,7 @@ def entries(random: Random, step: int) -> list[RecordEntry]:
     return [*made, device_report("SH-1", step + 1)] if random.random() < 0.3 else made
 
 
-def play(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> None:
+def play(place: Path, disk: "PowerDisk", random: Random, kept: Kept) -> None:
     """Boot, write, sign and close, until all is done or power is lost."""
     log = begun(place, disk=disk, size=SMALL, clock=FakeClock())
     try:
@@ -253,7 +251,7 @@ def states(scratch: Path, seed: int, count: int) -> Iterator[int]:
                 return
 
 
-def _killed(place: Path, disk: PowerDisk, random: Random, kept: Kept) -> PowerDisk:
+def _killed(place: Path, disk: "PowerDisk", random: Random, kept: Kept) -> "PowerDisk":
     """A kill, then a power loss in the next boot. Unacknowledged entries may be lost until that
     boot has acknowledged a later one."""
     found = check(place, kept)

@@ -1,7 +1,5 @@
 """Records of several gaming days, and the verdict of both verifiers after retirements."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Helpers to run `holecard script run` with a record."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

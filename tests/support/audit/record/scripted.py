@@ -1,7 +1,5 @@
 """Helpers to record scripted and random rounds, and to replay records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random

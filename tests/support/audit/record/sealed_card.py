@@ -1,7 +1,5 @@
 """A hole card, its device record, and the keys that protect it."""
 
-from __future__ import annotations
-
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from controller.audit.format.hole_cards import HoleKey, commit, opening

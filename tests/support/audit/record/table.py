@@ -1,7 +1,5 @@
 """A table with identity, keys, clock and entries, for tests that write records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path

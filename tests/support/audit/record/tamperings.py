@@ -3,8 +3,6 @@
 An undetected one is a possible record: only a comparison with the original shows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Final, NamedTuple

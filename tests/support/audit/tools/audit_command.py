@@ -1,7 +1,5 @@
 """`holecard audit`, as its tests run it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """Records to be indexed, and what an index says of them in words."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Directories of keys, and files in them that are not as they must be."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records and cases for those who check them from outside, with nothing of ours."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """HPKE once more, written from RFC 9180 alone: base mode, one message, X25519, HKDF-SHA256,
 ChaCha20-Poly1305. What one side seals the other must open."""
 
-from __future__ import annotations
-
 import hmac
 from hashlib import sha256
 

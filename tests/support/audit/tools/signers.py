@@ -1,7 +1,5 @@
 """Keys for tests, always the same, and what they sign: a checkpoint, a certificate."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
