@@ -76,8 +76,7 @@ async def test_cards_come_sealed_and_in_order(
     await asyncio.sleep(2)
     read = [one for one in watched.events() if isinstance(one, ShoeCardRead)]
     assert [one.card.open() for one in read] == [39, 25, 1, 35]
-    assert [one.pos for one in read] == [1, 2, 3, 5]
-    assert {one.shoe for one in read} == {1}
+    assert ([one.pos for one in read], {one.shoe for one in read}) == ([1, 2, 3, 5], {1})
     assert [one.origin.seq for one in read] == [5, 6, 7, 9]
     assert len({repr(one.card) + repr(one.body) for one in read}) == 1
     assert [one.body.open().card for one in read] == [39, 25, 1, 35]
@@ -233,9 +232,7 @@ def test_no_way_to_show_it_shows_the_card(holder: str, way: str) -> None:
 def test_opening_is_the_only_way() -> None:
     assert SealedCard(CARD).open() == CARD
     assert isinstance(EVENT, ShoeCardRead)
-    assert EVENT.card.open() == CARD
-    assert EVENT.body.open() == BODY
-    assert (EVENT.shoe, EVENT.pos) == (7, 211)
+    assert (EVENT.card.open(), EVENT.body.open(), EVENT.shoe, EVENT.pos) == (CARD, BODY, 7, 211)
 
 
 def test_all_cards_look_the_same() -> None:
@@ -355,5 +352,4 @@ def test_a_bad_reread_says_nothing_of_what_came() -> None:
     with pytest.raises(RereadProblem) as problem:
         reread_record(RereadReply(bytes(whole)), 5, 9)
     assert "60" not in str(problem.value)
-    assert problem.value.__cause__ is None
-    assert problem.value.__suppress_context__
+    assert (problem.value.__cause__, problem.value.__suppress_context__) == (None, True)

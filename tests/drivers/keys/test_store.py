@@ -52,8 +52,7 @@ def test_all_that_is_made_is_ours_alone(tmp_path: Path) -> None:
 
 
 def test_devices_are_stored_found_and_removed(store: KeyStore) -> None:
-    assert store.devices() == []
-    assert store.find("SH-1") is None
+    assert (store.devices(), store.find("SH-1")) == ([], None)
     store.add(paired("SH-2"))
     store.add(paired("SH-1"))
     assert store.devices() == [paired("SH-1"), paired("SH-2")]
@@ -355,8 +354,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
         pool.join()
     assert len(set(keys)) == 1
     store = KeyStore(place)
-    assert raw(store).hex() == keys[0]
-    assert len(store.devices()) == 15
+    assert (raw(store).hex(), len(store.devices())) == (keys[0], 15)
     assert len((place / "history.jsonl").read_text().splitlines()) == 15
 
 

@@ -326,8 +326,7 @@ def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("words")
     gone = refusal(str(tmp_path / "none"))
-    assert gone.absent
-    assert str(gone) == f"{tmp_path}/none: there is no such port"
+    assert (gone.absent, str(gone)) == (True, f"{tmp_path}/none: there is no such port")
     assert refusal(f"{file}/below").absent
     assert str(refusal(str(tmp_path))) == f"{tmp_path}: it is a directory, no serial port"
     assert str(refusal(str(file))) == f"{file}: it is a file, no serial port"

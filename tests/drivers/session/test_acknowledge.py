@@ -180,8 +180,7 @@ async def test_a_failure_drops_the_records_behind_it() -> None:
         desk.store.failing = FULL_DISK
         desk.enqueue(ring(3))
         await desk.acknowledger.settled()
-        assert desk.failures == [FULL_DISK]
-        assert (desk.stored, desk.store.records) == ([], [])
+        assert (desk.failures, desk.stored, desk.store.records) == ([FULL_DISK], [], [])
 
 
 @simulated

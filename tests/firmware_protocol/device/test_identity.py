@@ -40,8 +40,7 @@ def test_a_device_is_created_once_and_loaded_unchanged(tmp_path: Path) -> None:
         place, DeviceClass.SHOE, "SH-0001", maker='A "maker"', model="Back\\slash", capacity=200
     )
     assert load_identity(place) == made
-    assert read_label(made.label_text) == made.label
-    assert made.fingerprint == fingerprint(made.public)
+    assert (read_label(made.label_text), made.fingerprint) == (made.label, fingerprint(made.public))
     assert place.stat().st_mode & 0o777 == 0o700
     assert (place / "identity.toml").stat().st_mode & 0o777 == 0o600
     assert made.key.hex() not in repr(made)
@@ -144,8 +143,7 @@ def test_values_are_stored(tmp_path: Path, sync: bool) -> None:
     store.save("inside", b"\0\1\2")
     store.save("loading", b"not the number")
     again = StateStore(tmp_path / "kept", sync=sync)
-    assert again.load("inside") == b"\0\1\2"
-    assert again.last_number("loading") == 3
+    assert (again.load("inside"), again.last_number("loading")) == (b"\0\1\2", 3)
     assert again.next_number("loading") == 4
     assert {one.stat().st_mode & 0o777 for one in (tmp_path / "kept").iterdir()} == {0o600}
     for name in ("", "../up", "A", "with space"):

@@ -90,8 +90,7 @@ def test_a_damaged_pair1_and_a_pair3_out_of_turn_are_no_wrong_codes(bench: Bench
     bench.say(Frame(FrameKind.PAIR1, pair1.session, 0, bytes(bad), 1), pair1)
     assert not host.frames(FrameKind.PAIR2)
     bench.say(Frame(FrameKind.PAIR3, pair1.session, 0, bytes(64), 1))
-    assert tampers(bench, TamperSource.PAIRING_CODE) == []
-    assert bench.device.channel.refused == 3
+    assert (tampers(bench, TamperSource.PAIRING_CODE), bench.device.channel.refused) == ([], 3)
 
 
 def test_a_pair1_without_hello_and_hello_after_pair1(bench: Bench) -> None:
@@ -282,11 +281,9 @@ def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Pa
     for forged in (data, flipped(device[-1]), msgspec.structs.replace(data, counter=10_000)):
         between._hear(between.link.receive(forged.encode(), between.now))
     named = [type(one.error) for one in between.all(FrameRejected)]
-    assert set(named) == {Replayed, NotAuthentic}
-    assert len(named) == 3
+    assert (set(named), len(named)) == ({Replayed, NotAuthentic}, 3)
     between.run(2_000)
-    assert between.records == records
-    assert between.link.resumed
+    assert (between.records, between.link.resumed) == (records, True)
 
 
 def test_another_key_behind_the_same_serial_is_a_wrong_device(tmp_path: Path) -> None:

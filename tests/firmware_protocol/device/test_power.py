@@ -55,8 +55,7 @@ def test_a_session_does_not_outlive_a_start(bench: Bench) -> None:
     bench.host.came.clear()
     bench.say(bench.host.call(Info()))
     bench.run(2_000)
-    assert not bench.host.all(InfoReply)
-    assert bench.plain.locked
+    assert (bench.host.all(InfoReply), bench.plain.locked) == ([], True)
 
 
 def test_a_restart_keeps_everything(bench: Bench) -> None:
@@ -72,8 +71,7 @@ def test_a_restart_keeps_everything(bench: Bench) -> None:
     same = ("class", "serial", "label", "key", "fingerprint", "host", "epoch", "oldest")
     assert [after[name] for name in same] == [before[name] for name in same]
     assert after["head"] == before["head"] + 1
-    assert bench.ring_records()[:-1] == records
-    assert bench.plain.desk.load("inside") == b"cards"
+    assert (bench.ring_records()[:-1], bench.plain.desk.load("inside")) == (records, b"cards")
     assert bench.plain.desk.next_number("shuffle") == 2
     # The acknowledged position may be older, but never newer.
     assert 41 - 16 < after["acked"] <= 41
@@ -138,8 +136,7 @@ def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
     data[24 + 30 : 24 + 56] = bytes(26)
     ring.path.write_bytes(data)
     bench.power_on()
-    assert bench.device.ring.epoch == ring.epoch
-    assert bench.events() == [Power(PowerCause.POWER_LOSS)]
+    assert (bench.device.ring.epoch, bench.events()) == (ring.epoch, [Power(PowerCause.POWER_LOSS)])
 
 
 def test_a_cut_before_the_reply(bench: Bench) -> None:
@@ -170,8 +167,7 @@ def test_a_device_without_power_does_nothing(bench: Bench) -> None:
     bench.now += 2 * SECOND
     bench.say(bench.host.hello())
     dead.wake(bench.now)
-    assert dead.take() == b""
-    assert dead.due() is None
+    assert (dead.take(), dead.due()) == (b"", None)
     with pytest.raises(CannotDo, match="the power is off"):
         dead.request(Describe(), bench.now)
 

@@ -54,9 +54,7 @@ def test_the_golden_records_are_found_again(tmp_path: Path) -> None:
 def test_a_new_ring_holds_nothing(tmp_path: Path) -> None:
     ring = opened(made(tmp_path, 0))
     assert (ring.epoch, ring.oldest, ring.head, ring.chain) == (EPOCH, 1, 0, NO_CHAIN)
-    assert not ring.torn
-    assert ring.path.stat().st_mode & 0o777 == 0o600
-    assert not ring.holds(0)
+    assert (ring.torn, ring.path.stat().st_mode & 0o777, ring.holds(0)) == (False, 0o600, False)
     with pytest.raises(LookupError, match="record 1 is not in the ring: 1 to 0"):
         ring.record(1)
 
@@ -68,8 +66,7 @@ def test_it_goes_round(tmp_path: Path, count: int) -> None:
     oldest = max(1, count - 127)
     for one in (ring, again):
         assert (one.oldest, one.head, one.torn, one.damaged) == (oldest, count, False, 0)
-        assert not one.holds(oldest - 1)
-        assert not one.holds(count + 1)
+        assert (one.holds(oldest - 1), one.holds(count + 1)) == (False, False)
     assert [again.record(seq) for seq in range(oldest, count + 1)] == [
         ring.record(seq) for seq in range(oldest, count + 1)
     ]
@@ -115,8 +112,7 @@ def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> 
     again = opened(ring)
     assert again.head == 100
     # Another chain in record 40 cannot be distinguished from damage to 41.
-    assert again.damaged == (40 if offset < 48 else 41)
-    assert again.oldest == again.damaged + 1
+    assert (again.damaged, again.oldest) == (40 if offset < 48 else 41, again.damaged + 1)
 
 
 def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:

@@ -42,8 +42,7 @@ def test_a_heartbeat_acknowledges_too(bench: Bench) -> None:
     epoch = bench.device.ring.epoch
     bench.happen(9)
     bench.say(bench.host.seal(HostBeat(epoch, 9, 8)))
-    assert bench.device.records.room.acked == 9
-    assert bench.host.seqs()[-1] == 10
+    assert (bench.device.records.room.acked, bench.host.seqs()[-1]) == (9, 10)
     bench.say(bench.host.seal(HostBeat(0, 0, 0)))
     bench.happen()
     assert bench.host.seqs()[-1] == 11
@@ -181,8 +180,7 @@ def test_pressure_is_recorded_once_and_a_full_ring_locks(bench: Bench) -> None:
     bench.happen(1)
     assert bench.device.ring.head == before + 121
     assert [one for one in bench.events() if isinstance(one, LogPressure)][1:] == [LogPressure(93)]
-    assert bench.plain.made_safe == [bench.now]
-    assert bench.plain.locked
+    assert (bench.plain.made_safe, bench.plain.locked) == ([bench.now], True)
     assert DeviceState.FULL | DeviceState.LOCKED in bench.device.state()
     bench.plain.locked = False  # whatever the mechanism says
     assert DeviceState.FULL | DeviceState.LOCKED in bench.device.state()
@@ -192,8 +190,7 @@ def test_pressure_is_recorded_once_and_a_full_ring_locks(bench: Bench) -> None:
     # Spare slots are for a few kinds, and then there is nothing left.
     taken = [bench.device.record(Power(PowerCause.OTHER), bench.now) for _ in range(20)]
     assert taken == [True] * 7 + [False] * 13
-    assert bench.device.ring.head == before + 128
-    assert bench.device.records.room.free == 0
+    assert (bench.device.ring.head, bench.device.records.room.free) == (before + 128, 0)
     assert bench.device.ring.oldest <= before + 1
 
 
@@ -237,13 +234,10 @@ def test_pressure_is_not_recorded_again_at_each_start(bench: Bench) -> None:
     fill(bench)
     assert pressures(bench) == 2
     bench.power_on()
-    assert pressures(bench) == 2
-    assert bench.device.full()
-    assert bench.plain.locked
+    assert (pressures(bench), bench.device.full(), bench.plain.locked) == (2, True, True)
     for _ in range(20):
         bench.power_on()
-    assert bench.device.records.room.free == 0
-    assert bench.device.ring.oldest == 1
+    assert (bench.device.records.room.free, bench.device.ring.oldest) == (0, 1)
     assert bench.device.boot == 22
     bench.connect()
     assert bench.resume() is Verdict.OK

@@ -48,8 +48,7 @@ def test_the_first_valid_data_replaces_the_session_and_changes_nothing_else(benc
     assert bench.host.last(Alert).code is AlertCode.NO_SESSION
     with pytest.raises(KeysWiped):
         theirs.sealer.seal(bytes(56))
-    assert not bench.plain.made_safe
-    assert not bench.plain.locked
+    assert (bench.plain.made_safe, bench.plain.locked) == ([], False)
     assert bench.resume(2) is Verdict.OK
     assert bench.host.seqs()[3:] == [2, 3, 4]
 
@@ -66,8 +65,7 @@ def test_a_pending_session_with_the_id_of_the_running_one(bench: Bench) -> None:
     assert len(bench.host.all(InfoReply)) == 2
     bench.host.begin(shake)
     bench.say(bench.host.call(Info()))
-    assert len(bench.host.all(InfoReply)) == 3
-    assert bench.device.channel.refused == 0
+    assert (len(bench.host.all(InfoReply)), bench.device.channel.refused) == (3, 0)
 
 
 def test_a_heartbeat_goes_first(bench: Bench) -> None:
@@ -126,8 +124,7 @@ def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
     session.sealer.counter = MAX_FRAMES - 1
     bench.plain.made_safe.clear()
     bench.happen(2)
-    assert bench.host.came[-1].counter == MAX_FRAMES - 1
-    assert bench.device.sessions.running is None
+    assert (bench.host.came[-1].counter, bench.device.sessions.running) == (MAX_FRAMES - 1, None)
     assert bench.plain.made_safe == [bench.now]
     bench.connect()
     assert bench.resume() is Verdict.OK
@@ -182,9 +179,7 @@ def test_a_device_from_the_same_place_is_the_same_device(bench: Bench) -> None:
     bench.flowing()
     head = bench.device.ring.head
     other = faulty_device(bench.place, Plain(), now=0, sync=True)
-    assert other.boot == 2
-    assert other.ring.epoch == bench.device.ring.epoch
-    assert other.ring.head == head + 1
+    assert (other.boot, other.ring.epoch, other.ring.head) == (2, bench.device.ring.epoch, head + 1)
     assert other.identity == load_identity(bench.place)
 
 
@@ -217,8 +212,7 @@ def test_a_device_starts_with_a_zero_byte(bench: Bench) -> None:
     bench.device.receive(bench.host.hello().encode(), bench.now)
     bench.device.start(bench.now, PowerCause.WATCHDOG)
     said = bench.device.take()
-    assert said.endswith(b"\0\0")
-    assert len(said) == 111
+    assert (said.endswith(b"\0\0"), len(said)) == (True, 111)
 
 
 def test_a_host_that_speaks_more_gets_the_version_that_both_speak(bench: Bench) -> None:
@@ -258,8 +252,7 @@ def test_hello_forgets_an_unfinished_handshake(bench: Bench) -> None:
     unfinished = bench.host.current
     bench.say(bench.host.hello())
     bench.say(bench.host.call(Info(), unfinished))
-    assert not bench.host.all(InfoReply)
-    assert bench.host.last(Alert).code is AlertCode.NO_SESSION
+    assert (bench.host.all(InfoReply), bench.host.last(Alert).code) == ([], AlertCode.NO_SESSION)
 
 
 def test_verdicts(bench: Bench) -> None:
@@ -332,8 +325,7 @@ def test_resume_may_go_back_and_the_records_are_safe_again(bench: Bench) -> None
     head = bench.device.ring.head
     assert (room.acked, head, room.free) == (141, 242, 27)  # LOG_PRESSURE is one more
     bench.power_on()  # ... over a start too
-    assert bench.device.records.room.acked == 141
-    assert bench.device.ring.head == head + 1
+    assert (bench.device.records.room.acked, bench.device.ring.head) == (141, head + 1)
     bench.connect()
     assert bench.resume(142) is Verdict.OK
     room = bench.device.records.room

@@ -67,8 +67,7 @@ def test_what_does_not_arrive_is_asked_for_and_then_the_session_ends() -> None:
     wired.pass_ms(BEAT_MS)
     assert asked(wired) == [EvtNak(EPOCH, 1, NakWhy.GAP)]
     wired.pass_ms(1000)
-    assert asked(wired) == [EvtNak(EPOCH, 1, NakWhy.GAP)] * 2
-    assert wired.link.running
+    assert (asked(wired), wired.link.running) == ([EvtNak(EPOCH, 1, NakWhy.GAP)] * 2, True)
     assert not wired.of(RecordMissing)
     wired.pass_ms(END_MS - ASK_MS - 1000)
     assert wired.of(RecordMissing) == [RecordMissing(1, 3)]
@@ -91,8 +90,7 @@ def test_what_arrives_when_it_is_asked_for_ends_nothing() -> None:
         wired.send(seq)
         wired.forget()
     wired.pass_ms(4 * END_MS)
-    assert (asked(wired), endings(wired)) == ([], [])
-    assert wired.link.running
+    assert (asked(wired), endings(wired), wired.link.running) == ([], [], True)
 
 
 def test_what_arrives_at_the_last_moment_counts() -> None:
@@ -105,8 +103,7 @@ def test_what_arrives_at_the_last_moment_counts() -> None:
     wired.device.beat()
     wired.send(1)
     assert [one.seq for one in wired.arrived] == [1]
-    assert (wired.of(RecordMissing), endings(wired)) == ([], [])
-    assert wired.link.running
+    assert (wired.of(RecordMissing), endings(wired), wired.link.running) == ([], [], True)
 
 
 def test_each_record_that_arrives_gives_the_next_one_its_time() -> None:
@@ -114,8 +111,7 @@ def test_each_record_that_arrives_gives_the_next_one_its_time() -> None:
     for seq in range(1, 9):
         wired.pass_ms(END_MS - 2 * BEAT_MS)
         wired.send(seq)
-    assert [one.seq for one in wired.arrived] == list(range(1, 9))
-    assert endings(wired) == []
+    assert ([one.seq for one in wired.arrived], endings(wired)) == (list(range(1, 9)), [])
 
 
 def waits_for_the_host(wired: Wired) -> None:
@@ -142,8 +138,7 @@ def test_where_nothing_can_arrive_nothing_is_missed(how: Callable[[Wired], None]
     how(wired)
     wired.forget()
     wired.pass_ms(3 * END_MS)
-    assert (asked(wired), endings(wired)) == ([], [])
-    assert wired.link.running
+    assert (asked(wired), endings(wired), wired.link.running) == ([], [], True)
 
 
 def test_a_pause_gives_all_their_time_again() -> None:
@@ -166,8 +161,7 @@ def test_what_the_host_discards_and_does_not_get_again_is_missed() -> None:
     wired.forget()
     wired.pass_ms(END_MS + 2 * BEAT_MS)
     assert len(asked(wired)) > 2
-    assert endings(wired) == [SessionEnding.BEHIND]
-    assert not wired.of(RecordReceived)
+    assert (endings(wired), wired.of(RecordReceived)) == ([SessionEnding.BEHIND], [])
 
 
 # --- another ring than the one that was resumed ---------------------------------------------
@@ -216,13 +210,11 @@ def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
     assert held.head == len(wired.device.records)
     assert (wired.of(RingResumed), wired.link.resumed) == ([], False)
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [SessionEnding.OTHER_RING]
-    assert wired.link.running
+    assert (endings(wired), wired.link.running) == ([SessionEnding.OTHER_RING], True)
     wired.link.discard(wired.now)
     wired.adopt()
     wired.pass_ms(3 * BEAT_MS)
-    assert wired.link.resumed
-    assert endings(wired) == [SessionEnding.OTHER_RING]
+    assert (wired.link.resumed, endings(wired)) == (True, [SessionEnding.OTHER_RING])
 
 
 def test_nothing_is_taken_after_a_heartbeat_of_another_ring() -> None:
@@ -254,8 +246,7 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
     wired.adopt(skip=True)
     assert wired.link.resumed
     wired.pass_ms(3 * END_MS)
-    assert endings(wired) == [SessionEnding.OTHER_RING] * 2
-    assert len(wired.of(RingHeld)) == 2
+    assert (endings(wired), len(wired.of(RingHeld))) == ([SessionEnding.OTHER_RING] * 2, 2)
 
 
 # --- and what an honest device may say ------------------------------------------------------
@@ -291,8 +282,7 @@ def test_an_adopted_ring_is_the_one_of_the_record_from_then_on(count: int, skip:
     wired.device.records = records(count + 1)
     wired.send(*range(count + 1 if skip else 1, count + 2))
     wired.pass_ms(2 * BEAT_MS)
-    assert wired.arrived[-1].seq == count + 1
-    assert endings(wired) == []
+    assert (wired.arrived[-1].seq, endings(wired)) == (count + 1, [])
 
 
 def test_new_keys_and_records_on_their_way_end_nothing() -> None:
@@ -307,8 +297,7 @@ def test_new_keys_and_records_on_their_way_end_nothing() -> None:
             wired.stored(seq)
         wired.pass_ms(BEAT_MS)
     assert len([one for one in wired.of(LinkSessionStarted) if one.rekeyed]) > 2
-    assert [one.seq for one in wired.arrived] == list(range(1, 60))
-    assert endings(wired) == []
+    assert ([one.seq for one in wired.arrived], endings(wired)) == (list(range(1, 60)), [])
 
 
 def test_a_device_that_restarts_continues_with_its_ring() -> None:
@@ -337,8 +326,7 @@ def test_what_fits_arrives_once_and_is_acknowledged_when_it_is_stored() -> None:
     wired = Wired.running(3)
     wired.forget()
     wired.send(1, 2)
-    assert numbers(wired) == [1, 2]
-    assert not wired.device.received(EvtAck)
+    assert (numbers(wired), wired.device.received(EvtAck)) == ([1, 2], [])
     wired.pass_ms(250)
     assert wired.device.received(HostBeat) == [HostBeat(EPOCH, 0, 8)]
     wired.stored(2)
@@ -357,9 +345,7 @@ def test_what_does_not_fit_is_a_fork_and_nothing_more_is_taken() -> None:
     (held,) = wired.say(wrong)
     assert held == RingHeld(Verdict.FORK, EPOCH, 1, 2, b"another!")
     wired.send(2, 3)
-    assert not wired.arrived
-    assert not wired.device.received(EvtAck)
-    assert not wired.link.resumed
+    assert (wired.arrived, wired.device.received(EvtAck), wired.link.resumed) == ([], [], False)
     wired.pass_ms(250)
     assert wired.device.received(HostBeat) == [HostBeat(0, 0, 0)]
 

@@ -98,8 +98,7 @@ def test_an_idempotent_command_is_retried_until_its_deadline(wired: Wired) -> No
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     wired.pass_ms(499)
-    assert ids(wired, Lock) == [ident] * 3
-    assert not wired.of(CommandTimedOut)
+    assert (ids(wired, Lock), wired.of(CommandTimedOut)) == ([ident] * 3, [])
     wired.pass_ms(1)
     assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, lock(), sent=True)]
     wired.pass_ms(1000)
@@ -137,8 +136,7 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer(wired: Wired) -> None
         assert isinstance(defect, ProtocolViolated)
         assert type(defect.error) is UnknownMessage
         # Nothing that could be written down leads to what was said.
-        assert defect.error.__traceback__ is None
-        assert defect.error.__context__ is None
+        assert (defect.error.__traceback__, defect.error.__context__) == (None, None)
     assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], ReplyReceived)
 
 

@@ -39,16 +39,14 @@ def test_a_second_of_silence_ends_the_session_and_hello_follows_at_once(wired: W
     wired.forget()
     wired.pass_ms(1, beats=False)
     assert wired.events == [LinkSessionEnded(SessionEnding.SILENT)]
-    assert wired.device.frames[-1].kind is FrameKind.HELLO
-    assert wired.link.session is None
+    assert (wired.device.frames[-1].kind, wired.link.session) == (FrameKind.HELLO, None)
 
 
 def test_any_valid_data_is_a_sign_of_life(wired: Wired) -> None:
     for _ in range(5):
         wired.pass_ms(900, beats=False)
         assert wired.say(bytes(56))  # malformed, and yet authentic
-    assert wired.link.running
-    assert len(wired.of(ProtocolViolated)) == 5
+    assert (wired.link.running, len(wired.of(ProtocolViolated))) == (True, 5)
 
 
 def test_nothing_is_said_in_a_session_that_is_over(wired: Wired) -> None:
@@ -61,9 +59,7 @@ def test_nothing_is_said_in_a_session_that_is_over(wired: Wired) -> None:
 def test_a_port_that_disconnects_ends_the_session_and_wipes_its_keys(wired: Wired) -> None:
     old = wired.device.session
     assert wired.link.lost(wired.now) == [LinkSessionEnded(SessionEnding.CLOSED)]
-    assert wired.link.session is None
-    assert wired.link.take() == b""
-    assert wired.link.due() is None
+    assert (wired.link.session, wired.link.take(), wired.link.due()) == (None, b"", None)
     wired.device.beat()
     assert wired.link.receive(wired.device.take(), wired.now) == []
     wired.pass_ms(3000)
@@ -108,8 +104,7 @@ def test_opening_the_port_again_ends_the_old_session(wired: Wired) -> None:
     wired.settle()
     wired.open()
     assert wired.of(LinkSessionEnded) == [LinkSessionEnded(SessionEnding.CLOSED)]
-    assert not wired.of(FramesDamaged)
-    assert wired.link.running
+    assert (wired.of(FramesDamaged), wired.link.running) == ([], True)
 
 
 def test_after_close_nothing_continues(wired: Wired) -> None:
@@ -156,8 +151,7 @@ def test_after_so_many_frames_a_new_session_starts_with_its_first_data() -> None
     assert began
     assert all(one.rekeyed for one in began)
     assert wired.link.session != first
-    assert not wired.of(LinkSessionEnded)
-    assert not wired.of(HandshakeFailed)
+    assert (wired.of(LinkSessionEnded), wired.of(HandshakeFailed)) == ([], [])
     assert len(wired.of(RingResumed)) == len(began)
 
 
@@ -216,8 +210,7 @@ def test_the_old_session_stays_in_use_until_data_of_the_new_one() -> None:
         wired.settle()
         if len(wired.device.sealers) > 1:
             break
-    assert len(wired.device.sealers) == 2
-    assert wired.link.session == old.session
+    assert (len(wired.device.sealers), wired.link.session) == (2, old.session)
     wired.device.out += old.seal(wired.device.records[0].encode()).encode()
     wired.settle()
     assert [record.seq for record in wired.arrived] == [1]

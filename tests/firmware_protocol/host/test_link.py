@@ -68,8 +68,7 @@ def test_a_session_starts_with_info_and_resume(wired: Wired) -> None:
     first = wired.device.said[0]
     assert isinstance(first, CommandCall)
     assert (first.command_id, first.host_boot) == (1, BOOT)
-    assert wired.link.running
-    assert wired.link.session == wired.device.session
+    assert (wired.link.running, wired.link.session) == (True, wired.device.session)
     (began,) = wired.of(LinkSessionStarted)
     assert (began.session, began.version, began.rekeyed) == (wired.device.session, 1, False)
 
@@ -229,10 +228,8 @@ def test_no_data_under_the_new_keys_is_an_error() -> None:
     (away,) = wired.of(HandshakeFailed)
     assert str(away.error) == "no DATA came under the new keys"
     # INFO is retried each 200 ms, and the heartbeat keeps its schedule.
-    assert len(wired.device.received(Info)) == 6
-    assert len(wired.device.received(HostBeat)) == 3
-    assert not wired.of(LinkSessionStarted)
-    assert not wired.of(CommandTimedOut)
+    assert (len(wired.device.received(Info)), len(wired.device.received(HostBeat))) == (6, 3)
+    assert (wired.of(LinkSessionStarted), wired.of(CommandTimedOut)) == ([], [])
 
 
 def test_an_unanswered_info_is_reported_and_retried() -> None:
@@ -287,8 +284,7 @@ def test_beats_that_were_missed_are_not_sent_later(wired: Wired) -> None:
     wired.now = START + 630 * MS
     wired.take(wired.link.wake(wired.now))
     wired.settle()
-    assert len(wired.device.received(HostBeat)) == 1
-    assert wired.link.due() == START + 750 * MS
+    assert (len(wired.device.received(HostBeat)), wired.link.due()) == (1, START + 750 * MS)
 
 
 def test_a_beat_acknowledges_nothing_before_resume() -> None:
@@ -313,8 +309,7 @@ def test_a_lost_answer_is_asked_for_again_soon() -> None:
     wired.device.mute = {TimeAsk}
     wired.open()
     wired.pass_ms(2500)
-    assert len(wired.device.received(TimeAsk)) == 3
-    assert not wired.of(ClockMeasured)
+    assert (len(wired.device.received(TimeAsk)), wired.of(ClockMeasured)) == (3, [])
 
 
 def test_the_clock_by_the_formula(wired: Wired) -> None:
@@ -390,8 +385,7 @@ def test_an_alert_is_shown_and_nothing_follows(wired: Wired) -> None:
     wired.device.out += Frame(FrameKind.ALERT, 0, 0, alert.encode()).encode()
     wired.device.out += Frame(FrameKind.ALERT, 0, 0, b"\xff" * 8).encode()
     wired.settle()
-    assert wired.events == [AlertReceived(alert)]
-    assert wired.device.frames == []
+    assert (wired.events, wired.device.frames) == ([AlertReceived(alert)], [])
 
 
 def test_an_echo_of_what_the_host_sent_is_ignored() -> None:
@@ -406,8 +400,7 @@ def test_hello_and_hs2_in_between_do_not_affect_a_session(wired: Wired) -> None:
     wired.device.out += Frame(FrameKind.HELLO_RSP, wired.device.session, 0, answer).encode()
     wired.device.out += Frame(FrameKind.HS2, wired.device.session, 0, bytes(48)).encode()
     wired.settle()
-    assert not wired.events
-    assert wired.link.running
+    assert (wired.events, wired.link.running) == ([], True)
 
 
 def test_a_pairing_message_in_a_session_is_a_defect(wired: Wired) -> None:

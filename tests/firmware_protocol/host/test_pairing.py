@@ -118,8 +118,7 @@ def test_pairing_returns_the_key_after_pair_done() -> None:
     assert str(done.device_key) not in repr(done)
     assert [frame.kind.name for frame in device.received] == ["HELLO", "PAIR1", "PAIR3"]
     assert len({frame.session for frame in device.received}) == 1
-    assert host.over
-    assert host.due() is None
+    assert (host.over, host.due()) == (True, None)
     assert host.wake(1 << 60) == host.receive(b"\0xyz\0", 0) == host.lost() == host.close() == []
 
 
@@ -415,10 +414,8 @@ def test_a_pairing(bench: Bench) -> None:
     assert isinstance(introduced, DeviceIntroduced)
     assert DeviceState.SERVICE in introduced.answer.state
     assert isinstance(done, PairingDone)
-    assert done.device_key == bench.device.identity.public
-    assert done.done.pairings == 1
-    assert bench.device.host == OWN_KEY
-    assert bench.recorded()[-1] == Paired(fingerprint(OWN_KEY), 1)
+    assert (done.device_key, done.done.pairings) == (bench.device.identity.public, 1)
+    assert (bench.device.host, bench.recorded()[-1]) == (OWN_KEY, Paired(fingerprint(OWN_KEY), 1))
 
 
 def test_an_introduction_changes_nothing(bench: Bench) -> None:
@@ -428,8 +425,7 @@ def test_an_introduction_changes_nothing(bench: Bench) -> None:
     assert event.answer.serial == "ST-7"
     assert event.answer.fingerprint == bench.device.identity.fingerprint
     assert DeviceState.SERVICE not in event.answer.state
-    assert bench.recorded() == before
-    assert bench.device.host is None
+    assert (bench.recorded(), bench.device.host) == (before, None)
 
 
 def test_wrong_codes_and_the_lock_after_five(bench: Bench) -> None:

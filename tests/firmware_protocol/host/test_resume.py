@@ -111,8 +111,7 @@ def test_a_doubt_outlives_its_session() -> None:
     wired.forget()
     wired.pass_ms(1100, beats=False)
     (held,) = wired.of(RingHeld)
-    assert held.verdict is Verdict.FORK
-    assert held.head == 3
+    assert (held.verdict, held.head) == (Verdict.FORK, 3)
     assert not wired.of(RingResumed)
 
 

@@ -264,8 +264,7 @@ def test_size_and_class_are_the_messages_own() -> None:
 def test_a_record_is_chained_to_the_one_before() -> None:
     second = chained(RECORD.chain, epoch=1, seq=2, boot=1, t_us=5, event=CARD)
     assert RECORD.follows(NO_CHAIN)
-    assert second.follows(RECORD.chain)
-    assert not second.follows(NO_CHAIN)
+    assert (second.follows(RECORD.chain), second.follows(NO_CHAIN)) == (True, False)
     with pytest.raises(OutOfRange):
         chained(bytes(8), epoch=1, seq=0, boot=1, t_us=0, event=CARD)
     with pytest.raises(WrongSize):
@@ -283,8 +282,7 @@ def test_nothing_shows_a_card() -> None:
         with pytest.raises(OutOfRange) as caught:
             attempt()
         assert "77" not in str(caught.value)
-        assert caught.value.__suppress_context__
-        assert caught.value.__context__ is None
+        assert (caught.value.__suppress_context__, caught.value.__context__) == (True, None)
     button = Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, 7)
     assert "HIT" in repr(button)
     assert "HIT" in pretty_repr(button)

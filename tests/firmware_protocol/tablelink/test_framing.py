@@ -88,8 +88,7 @@ def test_cobs_round_trip(data: bytes) -> None:
     encoded = cobs_encode(data)
     assert encoded == plain_cobs(data)
     assert 0 not in encoded
-    assert len(encoded) == len(data) + 1
-    assert cobs_decode(encoded) == data
+    assert (len(encoded), cobs_decode(encoded)) == (len(data) + 1, data)
 
 
 @given(st.binary(max_size=MAX_ENCODED))
@@ -102,8 +101,7 @@ def test_what_decodes_from_cobs_was_encoded_so(data: bytes) -> None:
 @given(frames())
 def test_frame_round_trip(frame: Frame) -> None:
     wire = frame.encode()
-    assert wire.index(0) == len(wire) - 1
-    assert len(wire) == len(frame.payload) + 14
+    assert (wire.index(0), len(wire)) == (len(wire) - 1, len(frame.payload) + 14)
     assert Deframer().feed(wire) == [frame]
 
 

@@ -122,8 +122,7 @@ def test_the_prologue_is_both_frames_without_their_crc() -> None:
     said = Frame(FrameKind.HELLO, 9, 0, ask().encode())
     heard = Frame(FrameKind.HELLO_RSP, 9, 0, answer().encode())
     bound = prologue(said, heard)
-    assert bound == said.decoded() + heard.decoded()
-    assert len(bound) == 144
+    assert (bound, len(bound)) == (said.decoded() + heard.decoded(), 144)
     other = Frame(FrameKind.HELLO_RSP, 8, 0, answer().encode())
     for pair in ((said, other), (heard, said), (said, said)):
         with pytest.raises(WrongAnswer):
@@ -142,8 +141,7 @@ def test_a_session_id_is_new() -> None:
 @given(st.binary(min_size=16, max_size=16))
 def test_a_label_is_read_as_it_is_printed(code: bytes) -> None:
     printed = label_text(code)
-    assert len(printed) == 44
-    assert read_label(printed) == code
+    assert (len(printed), read_label(printed)) == (44, code)
     assert read_label(printed.lower().replace("-", " ")) == code
     assert read_label(f"  {printed.replace('-', '')}\n") == code
 
@@ -224,8 +222,7 @@ def test_every_changed_byte_is_noticed(at: int) -> None:
     wanted = WrongSession if at in (2, 3) else NotAuthentic
     with pytest.raises((wanted, SessionSpent) if at == 7 else wanted):
         opener.open(forged)
-    assert opener.last == -1
-    assert opener.open(frame) == PLAIN
+    assert (opener.last, opener.open(frame)) == (-1, PLAIN)
 
 
 def test_a_frame_of_another_session_is_refused() -> None:

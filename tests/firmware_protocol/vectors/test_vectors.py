@@ -223,8 +223,7 @@ def test_chain() -> None:
         data = raw(one["bytes"])
         record = decode_plaintext(data, sender="device")
         assert isinstance(record, EventRecord)
-        assert (record.epoch, record.seq) == (ring["epoch"], seq)
-        assert record.follows(before)
+        assert (record.epoch, record.seq, record.follows(before)) == (ring["epoch"], seq, True)
         before = hashlib.blake2b(before + data[:48]).digest()[:8]
         assert before == data[48:] == raw(one["chain"])
 

@@ -90,8 +90,7 @@ async def test_an_adoption_is_stored_before_it_takes_effect(watched: Watched) ->
     watched.store.failing = OSError(errno.EIO, "the disk says no")
     with pytest.raises(OSError, match="the disk says no"):
         await watched.supervisor.adopt(BY)
-    assert watched.state is S.UNKEPT
-    assert watched.of(events.Adopted) == []
+    assert (watched.state, watched.of(events.Adopted)) == (S.UNKEPT, [])
     await asyncio.sleep(5)
     assert watched.of(events.Resumed) == []
     watched.store.failing = None
@@ -243,8 +242,7 @@ async def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
         device.request(MoveCover(open=True))
         device.request(MoveCover(open=False))
         await asyncio.sleep(2)
-    assert watched.state is S.READY
-    assert watched.supervisor.failure is None
+    assert (watched.state, watched.supervisor.failure) == (S.READY, None)
     ring = device.stand.firmware.ring
     assert watched.store.cursor().seq == ring.head
     assert watched.store.cursor() != kept
@@ -302,8 +300,7 @@ async def test_a_caller_that_is_cancelled_does_not_cancel_the_adoption(watched: 
     await watched.until(S.READY)
     assert len(ended) == len(watched.store.adoptions) == len(watched.of(events.Adopted)) == 1
     await asyncio.sleep(1)
-    assert watched.store.seqs == [1]
-    assert watched.states.count(S.LOST) == 0
+    assert (watched.store.seqs, watched.states.count(S.LOST)) == ([1], 0)
 
 
 @pytest.mark.parametrize("gives_up", [False, True])

@@ -90,8 +90,7 @@ async def test_states_are_reported_in_order(tmp_path: Path) -> None:
             device.request(CutPower(off_ms=2000))
             await asyncio.sleep(8)
         changes = watched.of(told.StateChanged)
-        assert changes[0].former is S.ABSENT
-        assert changes[-1].state is S.ABSENT
+        assert (changes[0].former, changes[-1].state) == (S.ABSENT, S.ABSENT)
         for before, after in pairwise(changes):
             assert before.state is after.former
             assert before.at <= after.at
@@ -228,8 +227,7 @@ def test_what_is_counted_apart_is_bounded() -> None:
     for number in range(10_000):
         tally.add(f"name {number}")
     counts = dict(tally.due_counts(1))
-    assert len(counts) == MAX_KEYS + 1
-    assert counts[OTHERS] == 10_000 - MAX_KEYS
+    assert (len(counts), counts[OTHERS]) == (MAX_KEYS + 1, 10_000 - MAX_KEYS)
 
 
 @simulated

@@ -80,8 +80,7 @@ async def test_without_it_no_session_begins(
             # What does not say so either mends nothing.
             with pytest.raises(StoreFailed):
                 watched.supervisor.recovered()
-            assert watched.state is S.UNKEPT
-            assert watched.of(events.KeepMended) == []
+            assert (watched.state, watched.of(events.KeepMended)) == (S.UNKEPT, [])
             delattr(watched.store, what)
             watched.supervisor.recovered()
             await watched.ready(within=2)
@@ -233,8 +232,7 @@ async def test_nothing_is_acknowledged_or_delivered_before_it_is_stored(
     watched.store.slow = 2.0
     device.request(Draw(count=1))
     await asyncio.sleep(1.5)
-    assert head(device) == stood + 1
-    assert acknowledged(device) == stood
+    assert (head(device), acknowledged(device)) == (stood + 1, stood)
     assert watched.events() == []
     await asyncio.sleep(1)
     assert acknowledged(device) == stood + 1
@@ -254,12 +252,10 @@ async def test_when_nothing_can_be_stored_nothing_is_acknowledged(
     watched.store.failing = FULL_DISK
     device.request(Draw(count=5))
     await asyncio.sleep(5)
-    assert watched.state is S.UNKEPT
-    assert watched.supervisor.why == str(FULL_DISK)
+    assert (watched.state, watched.supervisor.why) == (S.UNKEPT, str(FULL_DISK))
     (failed,) = watched.of(events.KeepFailed)
     assert failed.why == str(FULL_DISK)
-    assert head(device) == stood + 5
-    assert acknowledged(device) == stood
+    assert (head(device), acknowledged(device)) == (stood + 5, stood)
     # What is safe can still be done, and nothing else.
     assert await shoe.lock() is LockState.LOCKED
     assert (await shoe.info()).boot == 1

@@ -76,8 +76,7 @@ async def test_pulled_and_plugged_in_again(
     device.request(Load(decks=1))
     await draws(device, watched, 3)
     device.request(Plug(connected=False))
-    assert watched.state is S.LOST
-    assert watched.supervisor.why == "unplugged"
+    assert (watched.state, watched.supervisor.why) == (S.LOST, "unplugged")
     await asyncio.sleep(10)
     assert watched.states[4:] == [S.LOST, S.OPENING, S.ABSENT]
     plugged_at = now_us()
@@ -148,8 +147,7 @@ async def test_tries_are_fast_at_first_and_never_faster_than_once_a_second_later
 async def test_a_port_that_cannot_be_opened_is_said_once(desk: Desk, watched: Watched) -> None:
     desk.refusal = "in use by another program"
     await asyncio.sleep(10)
-    assert watched.state is S.OPENING
-    assert watched.supervisor.why == "in use by another program"
+    assert (watched.state, watched.supervisor.why) == (S.OPENING, "in use by another program")
     assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
     desk.refusal = "permission denied"
     await asyncio.sleep(10)
@@ -178,8 +176,7 @@ async def test_other_firmware_and_starts_are_reported(device: Plugged, watched: 
     assert (first.old, first.new) == (1, 2)
     assert (second.old, second.new, second.cause) == (2, 3, PowerCause.WATCHDOG)
     await watched.until(S.READY)
-    assert len(watched.of(events.FirmwareChanged)) == 1
-    assert exactly_once(watched)
+    assert (len(watched.of(events.FirmwareChanged)), exactly_once(watched)) == (1, True)
 
 
 @simulated
