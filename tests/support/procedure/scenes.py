@@ -58,12 +58,6 @@ def discards(t: Table) -> int:
     return t.game.decks * 52 - felt - (s.spare is not None)
 
 
-def one_more_round(t: Table) -> None:
-    """The table takes wagers again, and a round can be dealt."""
-    t.at(Step.WAGERING).bets(1000).deal("9C 7S KC (TD)")
-    assert t.finish() == {1: 1000}
-
-
 SHUFFLED = (ShuffleStarted(SHOE), ShuffleDone(SHOE), ShoeLoaded(SHOE, 312))
 
 

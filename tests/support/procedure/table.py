@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player, wagering
 from controller.procedure.engine import Procedure
@@ -26,8 +27,10 @@ from controller.procedure.model.effects import (
     Ruled,
     Settled,
     ShoeLock,
+    Shuffler,
     Stations,
     Tell,
+    Told,
 )
 from controller.procedure.model.events import Actor, Event
 from controller.procedure.model.felt import top
@@ -46,6 +49,7 @@ _CARD_STEPS: Final = frozenset(
 )
 
 E = TypeVar("E", bound=Effect)
+P = ParamSpec("P")
 
 
 def card(name: str) -> Card:
@@ -316,6 +320,26 @@ class Table:
         """Plays the round to its end and tells what each seat won or lost."""
         return self.until(*OVER, cards=cards).nets()
 
+    def ends(self, nets: dict[int, int] | None = None, cards: str = "") -> Table:
+        """Plays the round to its end; each seat has won or lost this, where it is told."""
+        return self.until(*OVER, cards=cards).has_ended(nets)
+
+    def has_ended(self, nets: dict[int, int] | None = None) -> Table:
+        """Every chip of the round was settled once; each seat has won or lost this, if told."""
+        found = self.nets()
+        assert nets in (None, found), f"{found}, not {nets}"
+        return self
+
+    def one_more_round(self) -> Table:
+        """The table takes wagers again, and a round can be dealt."""
+        return self.at(Step.WAGERING).bets(1000).deal("9C 7S KC (TD)").ends({1: 1000})
+
+    def then(
+        self, story: Callable[Concatenate[Table, P], Table], *args: P.args, **more: P.kwargs
+    ) -> Table:
+        """What this function tells of the table comes next."""
+        return story(self, *args, **more)
+
     def nets(self) -> dict[int, int]:
         """What each seat won or lost in the round that is over; every chip was settled once."""
         settled: Counter[int] = Counter()
@@ -370,8 +394,86 @@ class Table:
 
     def asks(self, tell: Tell, **fields: object) -> Table:
         """The prompt asks this."""
-        got = {name: getattr(self.prompt, name) for name in ("tell", *fields)}
-        assert got == {"tell": tell, **fields}, self.prompt
+        return self.prompts(tell=tell, **fields)
+
+    def prompts(self, **fields: object) -> Table:
+        """The prompt has these fields."""
+        return self._has(self.prompt, fields)
+
+    def remembers(self, **fields: object) -> Table:
+        """The state has these fields."""
+        return self._has(self.state, fields)
+
+    def _has(self, shown: Prompt | State, fields: dict[str, object]) -> Table:
+        got = {name: getattr(shown, name) for name in fields}
+        assert got == fields, f"{got}, not {fields}: {shown}"
+        return self
+
+    def unchanged(self, before: State) -> Table:
+        """The state is the one that it was then."""
+        assert self.state == before, f"{self.state}, not {before}"
+        return self
+
+    def offers(self, choice: str) -> Table:
+        assert choice in self.prompt.choices, self.prompt
+        return self
+
+    def offers_last(self, choice: str) -> Table:
+        assert self.prompt.choices[-1] == choice, self.prompt
+        return self
+
+    def offers_not(self, choice: str) -> Table:
+        assert choice not in self.prompt.choices, self.prompt
+        return self
+
+    def shoe_locked(self) -> Table:
+        assert self.locked, f"the shoe is open at {self.step.value}"
+        return self
+
+    def shoe_open(self) -> Table:
+        assert not self.locked, f"the shoe is locked at {self.step.value}"
+        return self
+
+    def holds(self, names: str, turn: int = 0) -> Table:
+        """The hand has these cards."""
+        assert self.hand(turn) == names, f"{self.hand(turn)}, not {names}"
+        return self
+
+    def hold(self, *names: str) -> Table:
+        """All the hands have these cards."""
+        found = [self.hand(turn) for turn in range(len(self.state.hands))]
+        assert found == [*names], f"{found}, not {names}"
+        return self
+
+    def shuffler_works_on(self, decks: int) -> Table:
+        assert self.the(Shuffler) == Shuffler(decks), self.the(Shuffler)
+        return self
+
+    def told(self, *who: str) -> Table:
+        """All who were told of something so far."""
+        found = self.facts_of(Told)
+        assert [fact.who for fact in found] == [*who], f"{found}, not {who}"
+        return self
+
+    def noted_times(self, kind: type[Effect], count: int) -> Table:
+        """There are that many facts of this kind so far."""
+        assert len(self.facts_of(kind)) == count, self.facts_of(kind)
+        return self
+
+    def noted(self, fact: Effect, *more: Effect) -> Table:
+        """These are all the facts of their kind so far."""
+        found = self.facts_of(type(fact))
+        assert found == [fact, *more], f"{found}, not {[fact, *more]}"
+        return self
+
+    def noted_no(self, kind: type[Effect]) -> Table:
+        assert not self.facts_of(kind), self.facts_of(kind)
+        return self
+
+    def noted_last(self, fact: Effect) -> Table:
+        """This is the latest fact of its kind."""
+        found = self.facts_of(type(fact))[-1:]
+        assert found == [fact], f"{found}, not {fact}"
         return self
 
     def held_for(self, what: Irregularity, *ways: Way) -> Table:
@@ -380,8 +482,7 @@ class Table:
         assert self.held.what is what
         self.asks(Tell.RULE, to="floor", why=what.value)
         assert not ways or set(self.prompt.choices) == {way.value for way in ways}
-        assert self.locked
-        return self
+        return self.shoe_locked()
 
     def facts_of(self, kind: type[E]) -> list[E]:
         """Every fact of this kind so far."""

@@ -28,7 +28,7 @@ from controller.procedure.model.state import Step
 from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
-from tests.support.procedure.scenes import IN_ROUND, dealt, one_more_round
+from tests.support.procedure.scenes import IN_ROUND, dealt
 from tests.support.procedure.table import HOUSES, Table, card, cards
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)
@@ -42,8 +42,7 @@ def decks_went_out(t: Table, held: int) -> None:
     told = [each for each in t.facts_of(Told) if each.what == "deck_suspect"]
     assert [each.who for each in told] == ["floor", "surveillance"]
     dealt_hands = bool(t.state.hands)
-    t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-    assert t.facts_of(DecksOut) == [DecksOut()]
+    t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT).noted(DecksOut())
     if t.state.seats:
         # Wagers before the first card are no round yet.
         void = [t.state.round] if dealt_hands else []
@@ -53,29 +52,37 @@ def decks_went_out(t: Table, held: int) -> None:
     back = [each for each in t.facts_of(Settled) if each.outcome == "void"]
     assert len(back) == held
     assert all(each.returned == each.stake for each in back)
-    t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS)
-    one_more_round(t.shuffle())
+    t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS).shuffle().one_more_round()
 
 
 # Misread, unreadable or low-confidence card: dealer enters it from the felt, floor confirms
 
 
 def test_unreadable_card(house: str) -> None:
-    t = dealt(house).hit(1).do(UNREADABLE).ruled(Odd.CARD_UNREADABLE, Way.ENTER_CARD)
-    t.at(Step.CARD_ENTRY).asks(Tell.ENTER_CARD, to="dealer", why="card_unreadable")
-    assert t.locked
-    assert t.facts_of(Told)[-1] == Told("floor", "card_unreadable", 0, "low confidence")
-    t.refuses(CardEntered(FLOOR, card("9D")), "not_theirs")
-    t.refuses(CardConfirmed(FLOOR), "no_card_to_confirm")
-    t.do(CardEntered(DEALER, card("9H"))).asks(Tell.CONFIRM_CARD, to="floor", cards=(card("9H"),))
-    t.refuses(CardConfirmed(DEALER), "not_theirs").do(CardRejected(FLOOR)).at(Step.CARD_ENTRY)
-    assert t.enter("9D").hand() == "9C 2H 9D"
-    assert t.finish() == {1: 1000, 2: 0}
+    (
+        dealt(house)
+        .hit(1)
+        .do(UNREADABLE)
+        .ruled(Odd.CARD_UNREADABLE, Way.ENTER_CARD)
+        .at(Step.CARD_ENTRY)
+        .asks(Tell.ENTER_CARD, to="dealer", why="card_unreadable")
+        .shoe_locked()
+        .noted_last(Told("floor", "card_unreadable", 0, "low confidence"))
+        .refuses(CardEntered(FLOOR, card("9D")), "not_theirs")
+        .refuses(CardConfirmed(FLOOR), "no_card_to_confirm")
+        .do(CardEntered(DEALER, card("9H")))
+        .asks(Tell.CONFIRM_CARD, to="floor", cards=(card("9H"),))
+        .refuses(CardConfirmed(DEALER), "not_theirs")
+        .do(CardRejected(FLOOR))
+        .at(Step.CARD_ENTRY)
+        .enter("9D")
+        .holds("9C 2H 9D")
+        .ends({1: 1000, 2: 0})
+    )
 
 
 def test_an_entered_card_does_not_lie_beside_the_shoe(house: str) -> None:
-    t = dealt(house).hit(1).do(UNREADABLE)
-    t.do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR))
+    t = dealt(house).hit(1).do(UNREADABLE).do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR))
     assert "beside the shoe" not in say(t.prompt, MoneyFormat())
 
 
@@ -90,25 +97,33 @@ def test_nobody_confirms_the_card_that_he_entered(house: str) -> None:
 )
 def test_unreadable_card_in_the_deal(house: str, names: str, rest: str) -> None:
     *before, last = names.split()
-    t = Table(house=house).bets(1000).deal(" ".join(before)).do(UNREADABLE).enter(last)
-    t.deal(rest)
+    t = Table(house=house).bets(1000).deal(" ".join(before)).do(UNREADABLE).enter(last).deal(rest)
     assert card(last) in (*t.state.dealer, *t.state.hands[0].cards)
     t.at(Step.TURN)
 
 
 def test_unreadable_card_of_the_dealer(house: str) -> None:
-    t = dealt(house, "9C 8C 8S KH KC (5D)").until(Step.DEALER_CARD).do(UNREADABLE).enter("8D")
-    assert t.finish() == {1: -1000, 2: -1000}
+    (
+        dealt(house, "9C 8C 8S KH KC (5D)")
+        .until(Step.DEALER_CARD)
+        .do(UNREADABLE)
+        .enter("8D")
+        .ends({1: -1000, 2: -1000})
+    )
 
 
 def test_unreadable_first_card_locks_the_wagers(house: str) -> None:
-    t = Table(house=house).bets(1000, 1000).do(UNREADABLE)
-    t.do(CardEntered(DEALER, card("9C")), CardConfirmed(FLOOR))
+    t = (
+        Table(house=house)
+        .bets(1000, 1000)
+        .do(UNREADABLE)
+        .do(CardEntered(DEALER, card("9C")), CardConfirmed(FLOOR))
+    )
     t.refusal_of(WagerRemoved(player(1), 1, "main"))
     t.refusal_of(WagerPlaced(player(1), 1, "main", 500))
     if t.state.spare is not None:
         t.deal("*9C")
-    assert t.deal("8C 8S 2H KC (TD)").hit(1, "9D").finish() == {1: 1000, 2: 0}
+    t.deal("8C 8S 2H KC (TD)").hit(1, "9D").ends({1: 1000, 2: 0})
 
 
 def test_unreadable_card_before_any_wager(house: str) -> None:
@@ -119,19 +134,29 @@ def test_unreadable_card_before_any_wager(house: str) -> None:
         t.do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR))
     if t.step is Step.HELD:
         t.rule(Way(t.prompt.choices[0]))
-    one_more_round(t)
+    t.one_more_round()
 
 
 def test_an_entered_card_ends_with_its_round(house: str) -> None:
-    t = dealt(house).hit(1).do(UNREADABLE)
-    t.do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR)).void()
-    assert t.finish() == {1: 0, 2: 0}
-    one_more_round(t)
+    (
+        dealt(house)
+        .hit(1)
+        .do(UNREADABLE)
+        .do(CardEntered(DEALER, card("9D")), CardConfirmed(FLOOR))
+        .void()
+        .ends({1: 0, 2: 0})
+        .one_more_round()
+    )
 
 
 def test_a_card_that_the_decks_do_not_hold_any_more(house: str) -> None:
-    t = dealt(house, decks=1).hit(1).do(UNREADABLE)
-    t.refuses(CardEntered(DEALER, card("9C")), "enter_card").do(DeckSuspect(FLOOR, "duplicate"))
+    t = (
+        dealt(house, decks=1)
+        .hit(1)
+        .do(UNREADABLE)
+        .refuses(CardEntered(DEALER, card("9C")), "enter_card")
+        .do(DeckSuspect(FLOOR, "duplicate"))
+    )
     decks_went_out(t, 2)
 
 
@@ -140,42 +165,73 @@ def test_a_card_that_the_decks_do_not_hold_any_more(house: str) -> None:
 
 def test_hole_card_unreadable_when_it_is_dealt(house: str) -> None:
     """Nobody can read it from the felt: it lies face down."""
-    t = dealt(house, "9C 8C 8S 2H KC").do(UNREADABLE).held_for(Odd.CARD_UNREADABLE)
-    assert "enter_card" not in t.prompt.choices
-    assert t.rule(Way.VOID).finish() == {1: 0, 2: 0}
-    one_more_round(t)
+    (
+        dealt(house, "9C 8C 8S 2H KC")
+        .do(UNREADABLE)
+        .held_for(Odd.CARD_UNREADABLE)
+        .offers_not("enter_card")
+        .rule(Way.VOID)
+        .ends({1: 0, 2: 0})
+        .one_more_round()
+    )
 
 
 def test_hole_card_unreadable_when_it_is_revealed(house: str) -> None:
-    t = dealt(house).hit(1, "9D").until(Step.REVEAL).do(UNREADABLE).enter("TD").at(Step.REVEAL)
-    assert t.finish() == {1: 1000, 2: 0}
-    one_more_round(t)
+    (
+        dealt(house)
+        .hit(1, "9D")
+        .until(Step.REVEAL)
+        .do(UNREADABLE)
+        .enter("TD")
+        .at(Step.REVEAL)
+        .ends({1: 1000, 2: 0})
+        .one_more_round()
+    )
 
 
 def test_what_the_floor_confirms_counts_whatever_the_shoe_has_read(house: str) -> None:
-    t = dealt(house).hit(1, "9D").until(Step.REVEAL).do(UNREADABLE).enter("TD")
-    t.do(HoleRevealed(SHOE, card("JD"), "opening"))
-    assert t.state.dealer == cards("8S TD")
-    assert t.finish() == {1: 1000, 2: 0}
-    one_more_round(t)
+    (
+        dealt(house)
+        .hit(1, "9D")
+        .until(Step.REVEAL)
+        .do(UNREADABLE)
+        .enter("TD")
+        .do(HoleRevealed(SHOE, card("JD"), "opening"))
+        .remembers(dealer=cards("8S TD"))
+        .ends({1: 1000, 2: 0})
+        .one_more_round()
+    )
 
 
 def test_a_hole_card_from_the_felt_is_held_against_the_check(house: str) -> None:
-    t = checked_wrong(house, "9C 8C AS 2H KC (AD)", said=False).until(Step.REVEAL)
-    t.do(UNREADABLE).enter("KD").do(HoleRevealed(SHOE, card("AD"), "opening"))
-    t.held_for(Odd.HOLE_MISMATCH)
-    assert t.prompt.cards == (card("KD"),)
-    t.ruled(Odd.HOLE_MISMATCH, Way.RESUME)
-    t.do(HoleRevealed(SHOE, card("AD"), "opening"))
-    assert t.state.dealer == cards("AS KD")
-    assert t.finish() == {1: -1500, 2: -1000}
+    (
+        checked_wrong(house, "9C 8C AS 2H KC (AD)", said=False)
+        .until(Step.REVEAL)
+        .do(UNREADABLE)
+        .enter("KD")
+        .do(HoleRevealed(SHOE, card("AD"), "opening"))
+        .held_for(Odd.HOLE_MISMATCH)
+        .prompts(cards=(card("KD"),))
+        .ruled(Odd.HOLE_MISMATCH, Way.RESUME)
+        .do(HoleRevealed(SHOE, card("AD"), "opening"))
+        .remembers(dealer=cards("AS KD"))
+        .ends({1: -1500, 2: -1000})
+    )
 
 
 def test_a_hidden_card_outlives_an_unreadable_hole_card(house: str) -> None:
-    t = dealt(house, "9C 8C 8S KH KC (5D)").slip("8D").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    t.stand(1).stand(2).do(UNREADABLE).enter("5D").until(Step.DEALER_CARD)
-    t.asks(Tell.LAY_SPARE)
-    assert t.finish() == {1: -1000, 2: -1000}
+    (
+        dealt(house, "9C 8C 8S KH KC (5D)")
+        .slip("8D")
+        .ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+        .stand(1)
+        .stand(2)
+        .do(UNREADABLE)
+        .enter("5D")
+        .until(Step.DEALER_CARD)
+        .asks(Tell.LAY_SPARE)
+        .ends({1: -1000, 2: -1000})
+    )
 
 
 # Duplicate beyond the decks, foreign back, 51 or 53 cards, suits or ranks in factory order
@@ -198,14 +254,25 @@ def test_duplicate_beyond_the_decks(house: str, when: str) -> None:
 
 
 def test_a_card_may_come_as_often_as_the_decks_hold_it(house: str) -> None:
-    t = dealt(house, "9C 9C 8S 2H 2H (TD)", decks=2).hit(1, "8S").stand(1).hit(2)
-    t.deal("9C").held_for(Odd.DECK_SUSPECT)
+    (
+        dealt(house, "9C 9C 8S 2H 2H (TD)", decks=2)
+        .hit(1, "8S")
+        .stand(1)
+        .hit(2)
+        .deal("9C")
+        .held_for(Odd.DECK_SUSPECT)
+    )
 
 
 def test_duplicate_before_any_wager(house: str) -> None:
-    t = Table(house=house, decks=1).bets(1000).deal("9C 8S KC (TD)")
-    t.finish()
-    t.deal("9C").held_for(Odd.DECK_SUSPECT)
+    t = (
+        Table(house=house, decks=1)
+        .bets(1000)
+        .deal("9C 8S KC (TD)")
+        .ends()
+        .deal("9C")
+        .held_for(Odd.DECK_SUSPECT)
+    )
     decks_went_out(t, 0)
 
 
@@ -224,9 +291,11 @@ def test_duplicate_hole_card(house: str) -> None:
 @pytest.mark.parametrize("phase", IN_ROUND)
 @pytest.mark.parametrize("why", ["foreign_back", "short", "long", "factory_order"])
 def test_decks_that_are_not_what_they_should_be(house: str, why: str, phase: str) -> None:
-    t = IN_ROUND[phase](Table(house=house).bets(1000))
-    t.refuses(DeckSuspect(player(1), why), "not_theirs")  # type: ignore[arg-type]
-    t.do(DeckSuspect(FLOOR, why))  # type: ignore[arg-type]
+    t = (
+        IN_ROUND[phase](Table(house=house).bets(1000))
+        .refuses(DeckSuspect(player(1), why), "not_theirs")  # type: ignore[arg-type]
+        .do(DeckSuspect(FLOOR, why))  # type: ignore[arg-type]
+    )
     assert t.facts_of(Told)[-1].detail == why
     decks_went_out(t, 0 if phase == "clearing" else 1)
 
@@ -242,19 +311,24 @@ def checked_wrong(house: str, names: str, said: bool) -> Table:
 
 
 def told_of_mismatch(t: Table) -> Table:
-    t.until(Step.REVEAL).do(HoleRevealed(SHOE, t.hole, "opening")).held_for(Odd.HOLE_MISMATCH)
-    assert [each.who for each in t.facts_of(Told)] == ["floor", "surveillance"]
-    assert t.prompt.cards == (t.hole,)
-    return t
+    (
+        t.until(Step.REVEAL)
+        .do(HoleRevealed(SHOE, t.hole, "opening"))
+        .held_for(Odd.HOLE_MISMATCH)
+        .told("floor", "surveillance")
+    )
+    return t.prompts(cards=(t.hole,))
 
 
 @pytest.mark.parametrize("way", [Way.RESUME, Way.VOID, Way.DECKS_OUT])
 def test_hole_card_is_a_blackjack_after_all(house: str, way: Way) -> None:
     t = checked_wrong(house, "9C 8C AS 2H KC (TD)", said=False).until(Step.TURN)
-    t = told_of_mismatch(t.hit(1, "9D"))
-    t.ruled(Odd.HOLE_MISMATCH, way)
-    # Insurance was collected after the check; the floor corrects that, if anybody does.
-    assert t.finish() == ({1: -1500, 2: -1000} if way is Way.RESUME else {1: -500, 2: 0})
+    t = (
+        told_of_mismatch(t.hit(1, "9D"))
+        .ruled(Odd.HOLE_MISMATCH, way)
+        # Insurance was collected after the check; the floor corrects that, if anybody does.
+        .ends({1: -1500, 2: -1000} if way is Way.RESUME else {1: -500, 2: 0})
+    )
     if way is Way.DECKS_OUT:
         t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS)
 
@@ -268,11 +342,14 @@ def test_hole_card_is_no_blackjack_after_all(house: str) -> None:
     for choice in told().prompt.choices:
         t = told().rule(Way(choice))
         if choice == Way.RESUME.value:
-            t.asks(Tell.COLLECT, seat=1, amount=500)  # the insurance, as after any other check
-            t.until(Step.TURN).hit(1, "9D")
-            assert t.finish("KS 2S") == {1: 500, 2: 0}  # against ace, 5, king and 2: 18
+            (
+                t.asks(Tell.COLLECT, seat=1, amount=500)  # the insurance, as after any other check
+                .until(Step.TURN)
+                .hit(1, "9D")
+                .ends({1: 500, 2: 0}, "KS 2S")  # against ace, 5, king and 2: 18
+            )
         else:
-            assert t.finish() == {1: 0, 2: 0}
+            t.ends({1: 0, 2: 0})
 
 
 JOKER_AT: dict[str, tuple[Callable[[Table], Table], str]] = {
@@ -288,26 +365,41 @@ JOKER_AT: dict[str, tuple[Callable[[Table], Table], str]] = {
 @pytest.mark.parametrize("when", JOKER_AT)
 def test_joker_or_unknown_card_is_discarded(house: str, when: str) -> None:
     before, rest = JOKER_AT[when]
-    t = before(Table(house=house).bets(1000, 1000)).do(JOKER)
-    assert [each.who for each in t.facts_of(Told)] == ["floor", "surveillance"]
-    t.ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
-    assert t.facts_of(Discarded) == [Discarded()]
-    assert t.deal(rest).finish() == {1: 1000 if when == "hand card" else -1000, 2: 0}
-    one_more_round(t)
+    (
+        before(Table(house=house).bets(1000, 1000))
+        .do(JOKER)
+        .told("floor", "surveillance")
+        .ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
+        .noted(Discarded())
+        .deal(rest)
+        .ends({1: 1000 if when == "hand card" else -1000, 2: 0})
+        .one_more_round()
+    )
 
 
 @pytest.mark.parametrize("when", JOKER_AT)
 def test_joker_or_unknown_card_takes_the_decks_out(house: str, when: str) -> None:
-    t = JOKER_AT[when][0](Table(house=house).bets(1000, 1000)).do(JOKER)
-    t.ruled(Odd.UNKNOWN_CARD, Way.DECKS_OUT)
-    assert t.finish() == {1: 0, 2: 0}
-    t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS)
-    one_more_round(t.shuffle())
+    (
+        JOKER_AT[when][0](Table(house=house).bets(1000, 1000))
+        .do(JOKER)
+        .ruled(Odd.UNKNOWN_CARD, Way.DECKS_OUT)
+        .ends({1: 0, 2: 0})
+        .at(Step.SHUFFLE_NEEDED)
+        .asks(Tell.CHANGE_DECKS)
+        .shuffle()
+        .one_more_round()
+    )
 
 
 def test_an_unknown_card_of_a_hand_is_read_from_the_felt(house: str) -> None:
-    t = dealt(house).hit(1).do(JOKER).ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD)
-    assert t.enter("9D").finish() == {1: 1000, 2: 0}
+    (
+        dealt(house)
+        .hit(1)
+        .do(JOKER)
+        .ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD)
+        .enter("9D")
+        .ends({1: 1000, 2: 0})
+    )
 
 
 @pytest.mark.parametrize("read", [1, 2])
@@ -315,17 +407,28 @@ def test_a_joker_that_was_to_be_entered(house: str, read: int) -> None:
     """The dealer is asked to read the card, and sees that there is none to read."""
     t = dealt(house).hit(1).do(UNREADABLE)
     for _ in range(read):
+        t.do(UnknownCardDrawn(DEALER)).ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD).at(Step.CARD_ENTRY)
+    (
         t.do(UnknownCardDrawn(DEALER))
-        t.ruled(Odd.UNKNOWN_CARD, Way.ENTER_CARD).at(Step.CARD_ENTRY)
-    t.do(UnknownCardDrawn(DEALER)).ruled(Odd.UNKNOWN_CARD, Way.DISCARD).at(Step.HAND_CARD)
-    assert t.deal("9D").finish() == {1: 1000, 2: 0}
-    one_more_round(t)
+        .ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
+        .at(Step.HAND_CARD)
+        .deal("9D")
+        .ends({1: 1000, 2: 0})
+        .one_more_round()
+    )
 
 
 def test_another_card_that_comes_while_one_is_to_be_entered(house: str) -> None:
-    t = dealt(house).hit(1).do(UNREADABLE).do(JOKER).ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
-    t.at(Step.CARD_ENTRY).enter("9D")
-    assert t.finish() == {1: 1000, 2: 0}
+    (
+        dealt(house)
+        .hit(1)
+        .do(UNREADABLE)
+        .do(JOKER)
+        .ruled(Odd.UNKNOWN_CARD, Way.DISCARD)
+        .at(Step.CARD_ENTRY)
+        .enter("9D")
+        .ends({1: 1000, 2: 0})
+    )
 
 
 @pytest.mark.parametrize("when", ["turn", "reveal", "paying"])
@@ -337,4 +440,4 @@ def test_an_unknown_card_that_nobody_asked_for_lies_on_no_place(house: str, when
     else:
         t.rule(Way.DISCARD)
     assert t.finish()[2] == 0
-    one_more_round(t)
+    t.one_more_round()

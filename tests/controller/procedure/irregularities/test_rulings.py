@@ -11,19 +11,30 @@ from itertools import product
 
 import pytest
 
-from controller.games import DEALER, FLOOR, SHOE
+from controller.games import DEALER, FLOOR, SECOND, SHOE
+from controller.procedure.model.effects import RoundVoid
 from controller.procedure.model.events import (
+    Actor,
     CardConfirmed,
     CardEntered,
     CardUnreadable,
+    ControllerRestarted,
     DealerCardMissed,
+    DeckSuspect,
+    DeviceBack,
+    DeviceLost,
     Event,
+    FeltConfirmed,
+    FloorCalled,
+    MisdealCalled,
     SeatMissed,
     SeatShorted,
     ShoeLoaded,
     ShoeRanOut,
+    ShuffleCalled,
     ShuffleDone,
     ShuffleStarted,
+    TableClosed,
 )
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Step
@@ -91,10 +102,8 @@ def plays_on(t: Table) -> None:
     """The round ends, its chips are counted up, and there is another one."""
     t.until(Step.WAGERING)
     if not t.state.seats:
-        t.nets()
-        t.bets(1000)
-    t.until(Step.DEALING).until(Step.WAGERING)
-    t.nets()
+        t.has_ended().bets(1000)
+    t.until(Step.DEALING).until(Step.WAGERING).has_ended()
 
 
 def every_way_leads_on(house: str, phase: str, stops: tuple[str, ...]) -> None:
@@ -143,4 +152,53 @@ def test_two_mishaps_of_one_deal(dealt: int) -> None:
         live = [hand for hand in t.state.hands if not hand.out]
         assert live
         assert {len(hand.cards) for hand in live} == {2}, (first, second)
-        t.until(Step.WAGERING).nets()
+        t.until(Step.WAGERING).has_ended()
+
+
+SHUFFLER = Actor("device", "shuffler")
+
+
+def test_a_wrong_device_is_not_taken_for_the_lost_one() -> None:
+    (
+        Table()
+        .do(DeviceLost(SHUFFLER, "shuffler", "no answer"))
+        .do(DeviceBack(SHUFFLER, "shuffler", False))
+        .remembers(lost=("shuffler",))
+    )
+
+
+def test_the_shuffler_that_is_lost_during_another_stop_is_waited_for() -> None:
+    (
+        Table()
+        .do(ShuffleCalled(DEALER), ShuffleStarted(SHOE), ControllerRestarted(SHOE))
+        .do(DeviceLost(SHUFFLER, "shuffler", "no answer"))
+        .at(Step.DEVICE)
+        .do(DeviceBack(SHUFFLER, "shuffler", True), FeltConfirmed(DEALER))
+        .at(Step.FELT)
+    )
+
+
+def test_a_void_says_so_where_a_hand_was_dealt_and_only_there() -> None:
+    t = (
+        Table()
+        .bets(1000)
+        .deal("9C TD 9H (8D)")
+        .do(MisdealCalled(DEALER))
+        .rule(Way.VOID)
+        .ends()
+        .do(ShuffleCalled(DEALER), ShuffleStarted(SHOE), ShuffleDone(SHOE, 1))
+        .rule(Way.DECKS_OUT)
+    )
+    assert [void.round for void in t.facts_of(RoundVoid)] == [1]
+
+
+def test_a_table_that_is_to_close_closes_when_its_decks_go_out() -> None:
+    (
+        Table()
+        .bets(1000)
+        .do(FloorCalled(DEALER), TableClosed(FLOOR, 0, SECOND))
+        .rule(Way.RESUME)
+        .do(DeckSuspect(DEALER, "foreign_back"))
+        .rule(Way.DECKS_OUT)
+        .until(Step.CLOSED)
+    )

@@ -39,7 +39,7 @@ from controller.procedure.model.state import State, Step
 from controller.rules.irregularities import Irregularity as Odd
 from controller.rules.irregularities import Way
 from tests.support.procedure.random_games import game_with
-from tests.support.procedure.scenes import SHUFFLED, dealt, one_more_round
+from tests.support.procedure.scenes import SHUFFLED, dealt
 from tests.support.procedure.table import HOUSES, Table, card
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)
@@ -153,8 +153,7 @@ def at(moment: str, house: str) -> Table:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_void_gives_every_unresolved_wager_back(house: str, moment: str) -> None:
-    t = at(moment, house)
-    t.refuses(RoundVoided(DEALER, "misdeal", SECOND), "not_theirs")
+    t = at(moment, house).refuses(RoundVoided(DEALER, "misdeal", SECOND), "not_theirs")
     for void in (
         RoundVoided(FLOOR, "", SECOND),
         RoundVoided(FLOOR, "misdeal"),
@@ -163,24 +162,26 @@ def test_a_void_gives_every_unresolved_wager_back(house: str, moment: str) -> No
     ):
         t.refuses(void, "void_round")
     before = len(t.facts_of(Settled))
-    t.do(VOID)
-    assert t.facts_of(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
+    t.do(VOID).noted(RoundVoid(1, "misdeal", "floor", "floor-2"))
     if t.step is Step.PAYING:
         t.asks(Tell.GIVE_BACK, why="void")
-    assert t.finish() == MOMENTS[moment][3]
+    t.ends(MOMENTS[moment][3])
     for each in t.facts_of(Settled)[before:]:
         assert (each.outcome, each.odds, each.returned) == ("void", None, each.stake)
     assert t.facts_of(RoundOver)[-1].round == 1
-    t.at(Step.WAGERING)
-    one_more_round(t)
+    t.at(Step.WAGERING).one_more_round()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_the_floor_called_to_the_table_voids_as_well(house: str, moment: str) -> None:
-    t = at(moment, house).do(FloorCalled(DEALER)).ruled(Odd.FLOOR_CALLED, Way.VOID)
-    assert t.facts_of(RoundVoid) == [RoundVoid(1, "floor_called", "floor", "floor-2")]
-    assert t.finish() == MOMENTS[moment][3]
-    one_more_round(t)
+    (
+        at(moment, house)
+        .do(FloorCalled(DEALER))
+        .ruled(Odd.FLOOR_CALLED, Way.VOID)
+        .noted(RoundVoid(1, "floor_called", "floor", "floor-2"))
+        .ends(MOMENTS[moment][3])
+        .one_more_round()
+    )
 
 
 def test_what_cannot_be_voided(house: str) -> None:
@@ -191,9 +192,7 @@ def test_what_cannot_be_voided(house: str) -> None:
 
 def test_a_void_round_is_the_round_that_was_dealt(house: str) -> None:
     """Between rounds the floor may resume; it cannot void the round before, which was paid."""
-    t = dealt(house)
-    t.finish()
-    t.bets(1000).do(FloorCalled(DEALER)).held_for(Odd.FLOOR_CALLED)
+    t = dealt(house).ends().bets(1000).do(FloorCalled(DEALER)).held_for(Odd.FLOOR_CALLED)
     if Way.VOID.value in t.prompt.choices:
         t.rule(Way.VOID).until(Step.WAGERING)
     else:
@@ -205,7 +204,7 @@ def test_a_void_round_is_the_round_that_was_dealt(house: str) -> None:
 def test_no_burn_is_lost_when_the_floor_is_called_for_it(house: str) -> None:
     t = Table(house=house, start=State(step=Step.SHUFFLE_NEEDED)).do(*SHUFFLED)
     t.do(FloorCalled(DEALER)).rule(Way(t.prompt.choices[-1])).until(Step.WAGERING)
-    assert len(t.facts_of(Burned)) == t.game.options.burn.on_shuffle
+    t.noted_times(Burned, t.game.options.burn.on_shuffle)
 
 
 def voided(t: Table, ruled: bool) -> Table:
@@ -216,18 +215,19 @@ def voided(t: Table, ruled: bool) -> Table:
 @pytest.mark.parametrize("ruled", [False, True])
 def test_a_hidden_card_beside_the_shoe_is_not_forgotten(house: str, ruled: bool) -> None:
     """It is the next card still, or it was burned or discarded, and the record says so."""
-    t = voided(dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT), ruled)
-    t.finish()
+    t = voided(dealt(house).slip("9D").ruled(Odd.ERROR_CARD, Way.USE_NEXT), ruled).ends()
     gone = len(t.facts_of(Burned)) + len(t.facts_of(Discarded))
     assert (t.state.spare is None) == (gone == 1)
 
 
 @pytest.mark.parametrize("ruled", [False, True])
 def test_an_exposed_card_is_burned_when_the_round_is_void(house: str, ruled: bool) -> None:
-    t = voided(dealt(house).deal("9D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON), ruled)
-    t.finish()
-    assert t.facts_of(Burned) == [Burned(card("9D"))]
-    one_more_round(t)
+    (
+        voided(dealt(house).deal("9D").ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON), ruled)
+        .ends()
+        .noted(Burned(card("9D")))
+        .one_more_round()
+    )
 
 
 # Nested
@@ -240,8 +240,12 @@ def test_a_void_within_another_stop_ends_both(house: str) -> None:
     restarted = dealt(house).do(ControllerRestarted(SHOE))
     shorted = dealt(house, "9C 8C 8S 2H").do(SeatShorted(DEALER, 1))
     for t in (unreadable, ran_out, restarted, shorted):
-        t.do(FloorCalled(DEALER)).ruled(Odd.FLOOR_CALLED, Way.VOID).at(Step.PAYING)
-        assert t.finish() == {1: 0, 2: 0}
+        (
+            t.do(FloorCalled(DEALER))
+            .ruled(Odd.FLOOR_CALLED, Way.VOID)
+            .at(Step.PAYING)
+            .ends({1: 0, 2: 0})
+        )
 
 
 def test_no_list_of_a_house_lets_one_person_void(house: str) -> None:
@@ -255,13 +259,23 @@ def test_no_list_of_a_house_lets_one_person_void(house: str) -> None:
 def test_a_shoe_that_was_not_empty_is_a_round_that_the_floor_voids(house: str) -> None:
     """Said in error: the decks are in doubt, for cards are left; the floor plays on, and stands
     before discards that nobody can load."""
-    t = dealt(house).hit(1).do(ShoeRanOut(SHOE)).ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
-    t.do(DeckSuspect(SHOE, "short")).ruled(Odd.DECK_SUSPECT, Way.RESUME).at(Step.REFILL)
-    t.refuses(RoundVoided(DEALER, "misdeal", SECOND), "not_theirs")
+    t = (
+        dealt(house)
+        .hit(1)
+        .do(ShoeRanOut(SHOE))
+        .ruled(Odd.SHOE_RAN_OUT, Way.RESHUFFLE)
+        .do(DeckSuspect(SHOE, "short"))
+        .ruled(Odd.DECK_SUSPECT, Way.RESUME)
+        .at(Step.REFILL)
+        .refuses(RoundVoided(DEALER, "misdeal", SECOND), "not_theirs")
+    )
     for void in (RoundVoided(FLOOR, "", SECOND), RoundVoided(FLOOR, "misdeal")):
         t.refuses(void, "void_round_at_refill")
-    t.do(VOID).at(Step.PAYING).asks(Tell.GIVE_BACK, why="void")
-    assert t.facts_of(RoundVoid) == [RoundVoid(1, "misdeal", "floor", "floor-2")]
+    (
+        t.do(VOID)
+        .at(Step.PAYING)
+        .asks(Tell.GIVE_BACK, why="void")
+        .noted(RoundVoid(1, "misdeal", "floor", "floor-2"))
+    )
     assert not t.state.holds
-    assert t.finish() == {1: 0, 2: 0}
-    t.at(Step.SHUFFLE_NEEDED)
+    t.ends({1: 0, 2: 0}).at(Step.SHUFFLE_NEEDED)

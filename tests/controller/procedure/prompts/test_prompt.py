@@ -197,7 +197,7 @@ def test_stations_stay_dark_where_hand_signals_decide(by: str, armed: tuple[int,
     )
     t.decline(1).until(Step.TURN)
     legal = ("hit", "stand", "double")
-    assert t.prompt.choices == legal
+    t.prompts(choices=legal)
     assert t.stations == Stations(tuple((seat, legal) for seat in armed), ((1, "turn"),))
     refused = t.refusal_of(Hit(player(1), 1, 0)) if by == "signals" else ""
     assert refused == ("hand_signals" if by == "signals" else "")
@@ -208,14 +208,21 @@ def test_stations_stay_dark_where_hand_signals_decide(by: str, armed: tuple[int,
 
 
 def test_a_press_that_is_not_armed_changes_nothing() -> None:
-    t = Table("mega").bets(1000, 1000).deal("9C 8C 6S 2H KC (TD)")
-    t.refuses(Split(player(1), 1, 0), "cannot_split")
-    t.refuses(Surrender(player(1), 1, 0), "cannot_surrender")
-    t.refuses(Hit(player(2), 2, 0), "not_in_turn").refuses(Hit(player(1), 2, 0), "other_seat")
-    t.refuses(Hit(player(1), 1, 1), "not_in_turn")
-    t.refuses(Insure(player(1), 1, 100), "insurance_not_open").do(Double(player(1), 1, 0))
-    t.refuses(Double(player(1), 1, 0), "no_decision_now").do(Confirmed(DEALER))
-    t.refuses(Stand(player(1), 1, 0), "no_decision_now")
+    (
+        Table("mega")
+        .bets(1000, 1000)
+        .deal("9C 8C 6S 2H KC (TD)")
+        .refuses(Split(player(1), 1, 0), "cannot_split")
+        .refuses(Surrender(player(1), 1, 0), "cannot_surrender")
+        .refuses(Hit(player(2), 2, 0), "not_in_turn")
+        .refuses(Hit(player(1), 2, 0), "other_seat")
+        .refuses(Hit(player(1), 1, 1), "not_in_turn")
+        .refuses(Insure(player(1), 1, 100), "insurance_not_open")
+        .do(Double(player(1), 1, 0))
+        .refuses(Double(player(1), 1, 0), "no_decision_now")
+        .do(Confirmed(DEALER))
+        .refuses(Stand(player(1), 1, 0), "no_decision_now")
+    )
 
 
 # Single prompts
@@ -227,16 +234,24 @@ def test_the_next_place_is_told_before_each_card() -> None:
     for name in ("8C", "7S", "KD", "2D", "(9D)"):
         prompt = t.prompt
         told.append((prompt.seat, prompt.place, prompt.count))
-        assert not t.locked
-        t.deal(name)
+        t.shoe_open().deal(name)
     assert told == [(5, "hand", 1), (0, "up", 1), (2, "hand", 2), (5, "hand", 2), (0, "hole", 2)]
 
 
 def test_the_dealers_next_card_is_counted_from_his_own_hand() -> None:
-    t = Table().bets(1000).deal("9C 8S 9D (7H)").until(Step.DEALER_CARD)
-    t.asks(Tell.DEAL, place="dealer", count=3, total=15).finish("6D")
-    t.bets(1000).deal("9C 5S 9D (4H)").until(Step.DEALER_CARD).deal("6H")
-    t.asks(Tell.DEAL, place="dealer", count=4, total=15)
+    (
+        Table()
+        .bets(1000)
+        .deal("9C 8S 9D (7H)")
+        .until(Step.DEALER_CARD)
+        .asks(Tell.DEAL, place="dealer", count=3, total=15)
+        .ends(cards="6D")
+        .bets(1000)
+        .deal("9C 5S 9D (4H)")
+        .until(Step.DEALER_CARD)
+        .deal("6H")
+        .asks(Tell.DEAL, place="dealer", count=4, total=15)
+    )
 
 
 def test_bonuses_that_are_one_card_away_are_pointed_out() -> None:
@@ -246,18 +261,28 @@ def test_bonuses_that_are_one_card_away_are_pointed_out() -> None:
         t.hit(1, name)
         near.append(t.prompt.near)
     assert near == [(), (), ("instant21",), ("instant21", "instant6")]
-    assert t.double(1, "2H").prompt.near == ()
+    t.double(1, "2H").prompts(near=())
 
 
 def test_a_double_on_21_is_warned_about() -> None:
-    t = Table("sf21x").bets(1000).deal("7C 6S 7H (TD)").hit(1, "7D")
-    assert t.prompt.warn == ""
-    t.do(Double(player(1), 1, 0)).asks(Tell.CONFIRM_DOUBLE, warn="doubles_21", total=21)
+    (
+        Table("sf21x")
+        .bets(1000)
+        .deal("7C 6S 7H (TD)")
+        .hit(1, "7D")
+        .prompts(warn="")
+        .do(Double(player(1), 1, 0))
+        .asks(Tell.CONFIRM_DOUBLE, warn="doubles_21", total=21)
+    )
 
 
 def test_insurance_is_offered_in_amounts_that_can_be_taken() -> None:
-    t = Table(money__unit=100).bets(500, 100).deal("8C 9C AS 8D 9D (7H)")
-    t.asks(Tell.ASK_INSURANCE, seat=1, amount=200)
+    t = (
+        Table(money__unit=100)
+        .bets(500, 100)
+        .deal("8C 9C AS 8D 9D (7H)")
+        .asks(Tell.ASK_INSURANCE, seat=1, amount=200)
+    )
     t.insure(1, t.prompt.amount).at(Step.INSURANCE_CLOSE)  # half of seat 2's wager is no chip
 
 
@@ -265,12 +290,14 @@ def test_insurance_is_offered_in_amounts_that_can_be_taken() -> None:
 def test_a_stopped_table_lights_every_station_red_and_locks_the_shoe(house: str) -> None:
     t = Table(house=house).bets(1000).deal("9C 8S 2H (9D)").hit(1).do(FloorCalled(DEALER))
     assert t.stations == Stations((), tuple((seat, "fault") for seat in range(1, 8)))
-    assert t.locked
-    t.asks(Tell.RULE, to="floor", warn="two_people")
+    t.shoe_locked().asks(Tell.RULE, to="floor", warn="two_people")
 
 
 def test_the_shuffler_works_on_as_many_decks_as_the_game_has() -> None:
-    t = Table("mega", decks=8, start=State(step=Step.SHUFFLE_NEEDED))
-    assert t.the(Shuffler) == Shuffler(0)
-    assert t.do(ShuffleStarted(SHOE)).the(Shuffler) == Shuffler(8)
+    t = (
+        Table("mega", decks=8, start=State(step=Step.SHUFFLE_NEEDED))
+        .shuffler_works_on(0)
+        .do(ShuffleStarted(SHOE))
+        .shuffler_works_on(8)
+    )
     assert t.do(TableClosed(FLOOR, 0, SECOND)).the(Shuffler) == Shuffler(0)
