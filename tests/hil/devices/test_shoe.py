@@ -144,9 +144,7 @@ def test_the_answer_has_the_time_of_the_last_card() -> None:
 
 
 def test_a_pull_right_after_another_waits_for_the_hand() -> None:
-    scene = table()
-    draw(scene)
-    draw(scene)
+    scene = table().play(Draw(), "idle", Draw(), "idle")
     first, second = scene.at(CardRead)
     assert second - first == (GAP_MS + ONE_MS) * 1000
 
@@ -186,8 +184,7 @@ def test_no_more_come_out_than_are_inside() -> None:
 
 @given(st.integers(0, 65_535))
 def test_the_dwell_is_the_hands(dwell_ms: int) -> None:
-    scene = table(load=Load(cards=("Ac",)))
-    draw(scene, dwell_ms=dwell_ms)
+    scene = table(load=Load(cards=("Ac",))).play(Draw(dwell_ms=dwell_ms), "idle")
     assert scene.those(CardRead)[0].dwell == dwell_ms
     assert scene.at(CardRead)[0] - scene.at(Loaded)[0] == (dwell_ms + RECOGNISE_MS) * 1000
 
@@ -228,8 +225,7 @@ def test_a_full_ring_keeps_it_locked() -> None:
     draw(scene)
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.refused(OPEN) == Refusal.NOT_NOW
-    scene.call(SHUT)
-    scene.desk.room = 9
+    scene.play(SHUT, "empty")
     assert scene.mechanism.state() == DeviceState.LOCKED
     scene.call(OPEN)
     assert names(draw(scene)) == ["2c"]
@@ -272,8 +268,7 @@ def test_a_lock_does_not_stop_force() -> None:
 
 
 def test_a_retracted_card_gives_its_position_back() -> None:
-    scene = table(load=Load(decks=1, cards=("Ac", "2c", "3c")))
-    draw(scene, count=2)
+    scene = table(load=Load(decks=1, cards=("Ac", "2c", "3c"))).play(Draw(count=2), "idle")
     assert scene.do(Retract()) == {"pos": 2}
     assert scene.do(Retract()) == {"pos": 1}
     assert scene.those(CardRetracted) == [CardRetracted(2), CardRetracted(1)]
@@ -286,8 +281,7 @@ def test_a_retracted_card_gives_its_position_back() -> None:
 
 
 def test_a_locked_shoe_takes_a_card_back() -> None:
-    scene = table(load=Load(decks=1, cards=("Ac", "Ac")))
-    draw(scene, count=2)
+    scene = table(load=Load(decks=1, cards=("Ac", "Ac"))).play(Draw(count=2), "idle")
     assert scene.do(Retract()) == {"pos": 2}
     scene.mechanism.safe(scene.now)
     assert scene.do(Retract()) == {"pos": 1}
@@ -297,9 +291,7 @@ def test_a_locked_shoe_takes_a_card_back() -> None:
 
 
 def test_a_new_loading_restarts_positions() -> None:
-    scene = table()
-    draw(scene, count=3)
-    scene.do(Load(decks=1))
+    scene = table().play(Draw(count=3), "idle", Load(decks=1))
     cannot(scene, Retract(), "no card of this loading is out")
     read = read_card(scene)
     assert (read.shoe, read.pos, read.flags) == (2, 1, 0)
@@ -351,9 +343,7 @@ def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
 
 
 def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
-    scene = table()
-    draw(scene)
-    scene.do(Draw(count=2))
+    scene = table().play(Draw(), "idle", Draw(count=2))
     cannot(scene, Load(decks=1), "being drawn")
     cannot(scene, Retract(), "being drawn")
     scene.run(ms=ONE_MS + 1)  # between two cards

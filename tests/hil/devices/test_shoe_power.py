@@ -50,7 +50,6 @@ from tests.support.hil.devices.desk import (
     Scene,
     act,
     cannot,
-    draw,
     machine,
     names,
     table,
@@ -60,42 +59,36 @@ from tests.support.hil.devices.desk import (
 
 
 def test_the_gate_holds_a_card_while_the_ring_is_full() -> None:
-    scene = table()
-    scene.desk.room = 0
-    scene.mechanism.safe(scene.now)
+    scene = table().play("fill", "safe")
     assert scene.do(Draw(count=2, force=True))["queued"] == 2
     scene.run(ms=5000)
     assert scene.shown("held", "out") == (["Ac"], [])
     assert not scene.those(CardRead)
     cannot(scene, Draw(force=True), "until the ring has space")
     cannot(scene, Retract(), "cards are being drawn")
-    scene.desk.room = 9
-    scene.run()
+    scene.play("empty", "idle")
     assert scene.look()["out"] == ["Ac", "2c"]
     assert names(scene.events) == ["Ac", "2c"]
 
 
 def test_without_a_gate_the_card_is_out_and_its_record_follows() -> None:
-    scene = table(make=lambda: SimulatedShoe(gate=False))
-    scene.desk.room = 0
-    scene.play(Draw(count=2, force=True), 5000)
+    scene = table(make=lambda: SimulatedShoe(gate=False)).play(
+        "fill", Draw(count=2, force=True), 5000
+    )
     assert scene.look()["out"] == ["Ac"]
     assert not scene.those(CardRead)
-    scene.desk.room = 9
-    scene.run()
+    scene.play("empty", "idle")
     assert names(scene.events) == ["Ac", "2c"]
 
 
 def test_events_at_a_full_ring_are_recorded_later_up_to_a_limit() -> None:
-    scene = table()
-    scene.desk.room = 0
+    scene = table().play("fill")
     for number in range(MAX_PENDING):
         scene.do(MoveCover(open=number % 2 == 0))
     cannot(scene, MoveCover(open=True), "no further event can be stored")
     cannot(scene, SetJam("stuck"), "no further event can be stored")
     cannot(scene, Load(decks=1), "until the ring has space")
-    scene.desk.room = 1000
-    scene.run()
+    scene.play("empty", "idle")
     assert scene.those(Cover)[2:] == [Cover(True), Cover(False)] * (MAX_PENDING // 2)
     assert scene.mechanism.due() is None
 
@@ -104,16 +97,15 @@ def test_events_at_a_full_ring_are_recorded_later_up_to_a_limit() -> None:
 
 
 def test_the_contents_of_a_shoe_survive_a_restart() -> None:
-    scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac", "3c", "4c")))
-    draw(scene, count=2)
-    scene.play(Draw(count=3), 10)
+    scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac", "3c", "4c"))).play(
+        Draw(count=2), "idle", Draw(count=3), 10
+    )
     before = len(scene.events)
     scene.restart()
     assert scene.mechanism.due() is None
     assert len(scene.events) == before
     assert scene.shown("cards", "out") == (["Ac", "3c", "4c"], ["Ac", "2c"])
-    scene.play(Retract(), OPEN)
-    draw(scene, count=2)
+    scene.play(Retract(), OPEN, Draw(count=2), "idle")
     last = scene.those(CardRead)[-2:]
     assert names(list(last)) == ["2c", "Ac"]
     assert [(read.shoe, read.pos, read.flags) for read in last] == [
@@ -153,8 +145,7 @@ def test_every_card_is_reported_once_after_a_power_cut(
         scene.run()
     scene.play("restart", "idle")
     assert len(scene.look()["out"]) == len(scene.those(CardRead)) + len(scene.those(ReadFail))
-    scene.call(OPEN)
-    draw(scene, count=2)
+    scene.play(OPEN, Draw(count=2), "idle")
     told = [event.pos for event in scene.events if isinstance(event, CardRead | ReadFail)]
     assert told == list(range(1, len(scene.look()["out"]) + 1))
     assert scene.shown("out", "held") == (list(card_names.NAMES[: len(told)]), [])

@@ -86,8 +86,7 @@ def test_a_misread_card_is_another_one(card: str) -> None:
 )
 @pytest.mark.parametrize("card", ["7h", "cut"])
 def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: ReadWhy) -> None:
-    scene = table(load=Load(cards=("Ac", card, "2c")))
-    draw(scene)
+    scene = table(load=Load(cards=("Ac", card, "2c"))).play(Draw(), "idle")
     assert draw(scene, read=read) == [ReadFail(2, why)]
     after = read_card(scene)
     assert after.pos == 3
@@ -102,8 +101,9 @@ def test_a_reader_that_failed_reads_nothing() -> None:
 
 
 def test_a_duplicate_is_seen_once_there_are_too_many() -> None:
-    scene = table(load=Load(decks=2, cards=("Ac", "Ac", "Ac", "2c", "Ac")))
-    draw(scene, count=5)
+    scene = table(load=Load(decks=2, cards=("Ac", "Ac", "Ac", "2c", "Ac"))).play(
+        Draw(count=5), "idle"
+    )
     flags = [read.flags for read in scene.those(CardRead)]
     assert flags == [0, 0, CardFlags.DUPLICATE, 0, CardFlags.DUPLICATE]
 
@@ -111,15 +111,13 @@ def test_a_duplicate_is_seen_once_there_are_too_many() -> None:
 def test_a_duplicate_is_counted_by_what_was_reported() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac")))
     draw(scene, read="wrong")  # taken for the two
-    draw(scene)
-    draw(scene)
+    scene.play(Draw(), "idle", Draw(), "idle")
     flags = [read.flags for read in scene.those(CardRead)]
     assert flags == [0, CardFlags.DUPLICATE, 0]
 
 
 def test_without_a_number_of_decks_nothing_is_a_duplicate() -> None:
-    scene = table(load=Load(decks=0, cards=("Ac",) * 3))
-    draw(scene, count=3)
+    scene = table(load=Load(decks=0, cards=("Ac",) * 3)).play(Draw(count=3), "idle")
     assert [read.flags for read in scene.those(CardRead)] == [0] * 3
 
 
@@ -172,7 +170,6 @@ def test_two_cards_need_two() -> None:
 
 
 def test_the_cut_card_comes_at_its_position() -> None:
-    scene = table(load=Load(decks=1, cut_at=2))
-    draw(scene, count=4)
+    scene = table(load=Load(decks=1, cut_at=2)).play(Draw(count=4), "idle")
     assert scene.those(CutCard) == [CutCard(3)]
     assert [read.pos for read in scene.those(CardRead)] == [1, 2, 4]

@@ -100,10 +100,7 @@ def test_the_order_is_real_and_its_seeds() -> None:
 
 
 def test_numbers_go_on_over_restarts() -> None:
-    scene = machine()
-    shuffle(scene)
-    scene.restart()
-    shuffle(scene)
+    scene = machine().play(Start(1, 0), "idle", "restart", Start(1, 0), "idle")
     assert [started.shuffle for started in scene.those(Started)] == [1, 2]
     assert [done.shuffle for done in scene.those(Done)] == [1, 2]
 
@@ -123,8 +120,7 @@ def test_the_pace() -> None:
     scene = machine().play(ShufflePace(0))
     assert shuffle(scene)[-1:] == [Done(1, 52, 0, 0, True)]
     assert scene.at(Done) == scene.at(Started)
-    scene.do(ShufflePace(3000))
-    shuffle(scene)
+    scene.play(ShufflePace(3000), Start(1, 0), "idle")
     assert scene.at(Done)[1] - scene.at(Started)[1] == 3 * SECOND
     scene.play(Start(1, 0), 1500)
     assert scene.look()["percent"] == 50
@@ -166,8 +162,7 @@ def test_other_cards_than_the_decks_have() -> None:
 
 
 def test_cards_left_inside_come_out_with_the_next_batch() -> None:
-    scene = machine(put=Put(decks=1, left_inside=2))
-    shuffle(scene)
+    scene = machine(put=Put(decks=1, left_inside=2)).play(Start(1, 0), "idle")
     assert len(scene.look()["left_inside"]) == 2
     scene.play("restart", Put(decks=1))
     assert shuffle(scene)[-1] == CountError(52, 54)
@@ -175,9 +170,9 @@ def test_cards_left_inside_come_out_with_the_next_batch() -> None:
 
 
 def test_cards_left_inside_are_taken_out_by_hand() -> None:
-    scene = machine(put=Put(decks=1, left_inside=2))
-    shuffle(scene)
-    scene.do(SetJam("left_inside"))
+    scene = machine(put=Put(decks=1, left_inside=2)).play(
+        Start(1, 0), "idle", SetJam("left_inside")
+    )
     assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
     scene.play(SetJam(None), Put(decks=1))
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
@@ -233,8 +228,7 @@ def test_commands_and_requests_that_it_does_not_support() -> None:
 
 
 def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
-    scene = machine()
-    shuffle(scene)
+    scene = machine().play(Start(1, 0), "idle")
     order = scene.look()["cards"]
     assert scene.call(Eject()) == EjectReply()
     assert scene.events[-1] == Door(True)
@@ -326,27 +320,22 @@ def test_the_end_waits_for_room_in_the_ring() -> None:
     scene.play(Start(1, 0), 20_000)
     assert not ends(scene)
     assert scene.look()["owed"] == 1
-    scene.desk.room = 9
-    scene.run()
+    scene.play("empty", "idle")
     assert ends(scene) == [Done(1, 52, 0, 0, True)]
     assert scene.mechanism.due() is None
 
 
 def test_progress_does_not_overtake_pending_events() -> None:
-    scene = machine().play(Start(1, 0))
-    scene.desk.room = 0
-    scene.play(SetJam("stuck"), SetJam(None))
+    scene = machine().play(Start(1, 0), "fill", SetJam("stuck"), SetJam(None))
     before = len(scene.events)
-    scene.desk.room = 1 << 30
-    scene.run()
+    scene.play("empty", "idle")
     kinds = [type(event) for event in scene.events[before:]]
     assert kinds[:3] == [ShufflerJam, ShufflerJam, Progress]
     assert kinds[-1] is Done
 
 
 def test_pending_events_are_limited() -> None:
-    scene = machine()
-    scene.desk.room = 0
+    scene = machine().play("fill")
     for number in range(MAX_PENDING):
         scene.do(MoveDoor(open=number % 2 == 0))
     cannot(scene, MoveDoor(open=True), "no further event can be stored")

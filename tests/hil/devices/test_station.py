@@ -215,8 +215,7 @@ def test_a_full_ring_disarms_and_refuses_to_arm() -> None:
     assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.refused(Arm(1, EVERY, 1, 1)) == Refusal.NOT_NOW
     assert scene.call(Arm(1, ButtonMask(0), 1, 1)) == ArmReply()
-    scene.desk.room = 100
-    scene.run(ms=200)
+    scene.play("empty", 200)
     assert scene.events == pair(WhichButton.HIT, 1, 80)
     assert scene.call(Arm(1, EVERY, 1, 1)) == ArmReply()
 
@@ -243,12 +242,10 @@ def test_pending_events_survive_a_start() -> None:
 
 
 def test_pending_events_are_limited() -> None:
-    scene = seat(mask=ButtonMask(0))
-    scene.desk.room = 0
+    scene = seat(mask=ButtonMask(0)).play("fill")
     for _ in range(MAX_PENDING + 9):
         scene.play(Press(1, "hit", held_ms=11_000), 12_000)
-    scene.desk.room = 1 << 30
-    scene.run(ms=1000)
+    scene.play("empty", 1000)
     assert len(scene.those(Stuck)) == MAX_PENDING
 
 
@@ -429,8 +426,7 @@ def test_no_lease_is_dark_at_once() -> None:
 
 def test_the_next_word_replaces_the_last() -> None:
     scene = lit(LampPattern.STEADY).play(Lamps(1, b"\0\0\x01", LampPattern.BLINK, 100, 200))
-    assert lamps(scene)["rgb"] == [0, 0, 1]
-    assert lamps(scene)["lease_ms"] == 200
+    assert (lamps(scene)["rgb"], lamps(scene)["lease_ms"]) == ([0, 0, 1], 200)
     scene.call(Lamps(1, RED, LampPattern.OFF, 0, 200))
     assert not lamps(scene)["lit"]
 
