@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from firmware_protocol.messages import (
     Eject,
     JamCode,
     Loaded,
+    LockReply,
     LockState,
     Refusal,
     ShoeJam,
@@ -57,22 +57,21 @@ from tests.support.hil.devices.meeting import Meeting
 def test_loading_opens_the_cover_and_closes_it() -> None:
     scene = Scene(SimulatedShoe)
     assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
-    assert scene.events == [Cover(True), Cover(False), Loaded(1, 6, 312, 77)]
     scene.play(MoveCover(open=True), Load(decks=0))
-    assert scene.events[3:] == [Cover(True), Cover(False), Loaded(2, 0, 0, 0)]
+    moves = [Cover(True), Cover(False)]
+    assert scene.events == [*moves, Loaded(1, 6, 312, 77), *moves, Loaded(2, 0, 0, 0)]
 
 
 def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
-    scene = Scene(SimulatedShoe).play(Load(decks=2))
-    assert scene.look()["cards"] == list(card_names.NAMES) * 2
-    scene.do(Load(decks=1, seed=5))
-    order = scene.look()["cards"]
+    scene = Scene(SimulatedShoe)
+    boxed, order, again, other = (
+        scene.play(load).look()["cards"]
+        for load in (Load(decks=2), *(Load(decks=1, seed=seed) for seed in (5, 5, 6)))
+    )
+    assert boxed == list(card_names.NAMES) * 2
+    assert order == again != other
     assert order != list(card_names.NAMES)
     assert sorted(order) == sorted(card_names.NAMES)
-    scene.do(Load(decks=1, seed=5))
-    assert scene.look()["cards"] == order
-    scene.do(Load(decks=1, seed=6))
-    assert scene.look()["cards"] != order
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,7 @@ def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:
 )
 def test_any_order_and_any_number_of_cards(load: Load, count: int, order: list[str]) -> None:
     scene = Scene(SimulatedShoe)
-    assert scene.do(load)["count"] == count
-    assert scene.those(Loaded)[0].count == count
+    assert scene.do(load)["count"] == scene.those(Loaded)[0].count == count
     assert scene.look()["cards"] == order
 
 
@@ -110,8 +108,8 @@ def test_a_load_that_cannot_be_is_turned_away(load: Load, says: str) -> None:
 
 
 def test_loadings_are_numbered_over_restarts() -> None:
-    scene = table().play("restart", Load(decks=1))
-    assert [loaded.shoe for loaded in scene.those(Loaded)] == [1, 2]
+    loadings = table().play("restart", Load(decks=1)).those(Loaded)
+    assert [loaded.shoe for loaded in loadings] == [1, 2]
 
 
 # --- drawing --------------------------------------------------------------------------------
@@ -129,56 +127,50 @@ def test_cards_come_one_after_the_other_at_an_even_pace() -> None:
     step = (100 + RECOGNISE_MS + GAP_MS) * 1000
     first = start + (100 + RECOGNISE_MS) * 1000
     assert scene.at(CardRead) == [first, first + step, first + 2 * step]
-    assert names(scene.events) == ["Ac", "2c", "3c"]
-    assert [read.dwell for read in scene.those(CardRead)] == [100] * 3
+    reads = [(card_names.name(read.card), read.dwell) for read in scene.those(CardRead)]
+    assert reads == [("Ac", 100), ("2c", 100), ("3c", 100)]
     assert scene.shown("position", "left", "out") == (3, 49, ["Ac", "2c", "3c"])
 
 
 def test_the_answer_has_the_time_of_the_last_card() -> None:
     scene = table().play(Draw(count=2), 20, Draw(count=2, dwell_ms=7))
-    told = scene.do(Draw(count=2, dwell_ms=8))["ms"]
-    end = scene.now + told * 1000
+    end = scene.now + scene.do(Draw(count=2, dwell_ms=8))["ms"] * 1000
     scene.run()
-    assert scene.now == end
-    assert len(scene.those(CardRead)) == 6
+    assert (scene.now, len(scene.those(CardRead))) == (end, 6)
 
 
 def test_a_pull_right_after_another_waits_for_the_hand() -> None:
-    scene = table().play(Draw(), "idle", Draw(), "idle")
-    first, second = scene.at(CardRead)
+    first, second = table().play(Draw(), "idle", Draw(), "idle").at(CardRead)
     assert second - first == (GAP_MS + ONE_MS) * 1000
 
 
 def test_a_card_as_it_should_be() -> None:
-    scene = table(load=Load(decks=1, cards=("Th",)))
-    read = read_card(scene)
-    wanted = {
-        "shoe": 1,
-        "pos": 1,
-        "card": card_names.number("Th"),
-        "confidence": 99,
-        "alternative": CARD_UNREAD,
-        "flags": CardFlags(0),
-        "dwell": 40,
-        "back": 1,
-    }
-    assert {name: getattr(read, name) for name in wanted} == wanted
+    read = read_card(table(load=Load(decks=1, cards=("Th",))))
+    assert read == CardRead(
+        shoe=1,
+        pos=1,
+        card=card_names.number("Th"),
+        confidence=99,
+        alternative=CARD_UNREAD,
+        flags=CardFlags(0),
+        dwell=40,
+        back=1,
+        salt=read.salt,
+    )
     assert len(read.salt) == 11
 
 
 def test_before_the_first_loading_there_is_nothing_to_draw() -> None:
-    scene = Scene(SimulatedShoe).play(OPEN)
-    cannot(scene, Draw(), "not enough cards left")
-    assert scene.look()["loading"] == 0
+    empty = Scene(SimulatedShoe).play(OPEN)
+    cannot(empty, Draw(), "not enough cards left")
+    assert empty.look()["loading"] == 0
 
 
 def test_no_more_come_out_than_are_inside() -> None:
     scene = table(load=Load(cards=("Ac", "2c", "3c", "4c", "5c")))
-    assert scene.do(Draw(count=2))["queued"] == 2
-    assert scene.do(Draw(count=9))["queued"] == 3
+    assert [scene.do(Draw(count=count))["queued"] for count in (2, 9)] == [2, 3]
     cannot(scene, Draw(), "not enough cards left")
-    scene.run()
-    assert names(scene.events) == ["Ac", "2c", "3c", "4c", "5c"]
+    assert names(scene.play("idle").events) == ["Ac", "2c", "3c", "4c", "5c"]
     cannot(scene, Draw(), "not enough cards left")
 
 
@@ -204,40 +196,29 @@ def test_reading_time_does_not_depend_on_the_card(card: str, read: Any) -> None:
 
 def test_a_shoe_is_locked_after_a_start_and_after_the_session() -> None:
     scene = Scene(SimulatedShoe).play(Load(decks=1))
-    assert scene.mechanism.state() == DeviceState.LOCKED
     assert scene.look()["lock"] == "locked"
     cannot(scene, Draw(), "locked")
-    assert scene.call(OPEN) == OPEN.REPLY(LockState.OPEN)
-    assert scene.mechanism.state() == DeviceState(0)
-    scene.mechanism.safe(scene.now)
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.call(OPEN)
-    assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
-    assert scene.call(SHUT) == SHUT.REPLY(LockState.LOCKED)
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.play(OPEN, "restart")
-    assert scene.mechanism.state() == DeviceState.LOCKED
+    replies = [scene.call(command) for command in (OPEN, SHUT, SHUT)]
+    assert replies == [LockReply(one) for one in (LockState.OPEN, *[LockState.LOCKED] * 2)]
+    steps = (["safe"], [OPEN], ["safe"], [OPEN, SHUT], [SHUT], [OPEN, "restart"])
+    states = [scene.play(*step).mechanism.state() for step in steps]
+    assert states == [DeviceState(0) if one == [OPEN] else DeviceState.LOCKED for one in steps]
 
 
 def test_a_full_ring_keeps_it_locked() -> None:
     scene = table()
     scene.desk.room = 1
     draw(scene)
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    assert scene.refused(OPEN) == Refusal.NOT_NOW
-    scene.play(SHUT, "empty")
-    assert scene.mechanism.state() == DeviceState.LOCKED
-    scene.call(OPEN)
-    assert names(draw(scene)) == ["2c"]
+    assert (scene.mechanism.state(), scene.refused(OPEN)) == (DeviceState.LOCKED, Refusal.NOT_NOW)
+    assert scene.play(SHUT, "empty").mechanism.state() == DeviceState.LOCKED
+    assert names(draw(scene.play(OPEN))) == ["2c"]
 
 
 def test_a_shoe_without_a_lock_is_open() -> None:
     scene = table(make=lambda: SimulatedShoe(lock=False))
-    assert scene.refused(OPEN) == Refusal.UNSUPPORTED
-    assert scene.refused(SHUT) == Refusal.UNSUPPORTED
+    assert [scene.refused(command) for command in (OPEN, SHUT)] == [Refusal.UNSUPPORTED] * 2
     assert scene.mechanism.state() == DeviceState(0)
-    scene.mechanism.safe(scene.now)
-    assert names(draw(scene)) == ["Ac"]
+    assert names(draw(scene.play("safe"))) == ["Ac"]
 
 
 def test_a_card_forced_out_of_a_locked_shoe_is_reported_like_any_other() -> None:
@@ -246,22 +227,16 @@ def test_a_card_forced_out_of_a_locked_shoe_is_reported_like_any_other() -> None
     assert scene.mechanism.state() == DeviceState.LOCKED
 
 
-@pytest.mark.parametrize("how", ["lock", "session"])
-def test_locking_cancels_all_pulls_but_the_current_one(how: str) -> None:
-    scene = table().play(Draw(count=5))
-    scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader
-    if how == "lock":
-        scene.call(SHUT)
-    else:
-        scene.mechanism.safe(scene.now)
-    scene.run()
-    assert names(scene.events) == ["Ac", "2c"]
-    assert scene.look()["left"] == 50
+@pytest.mark.parametrize("locks", [SHUT, "safe"])
+def test_locking_cancels_all_pulls_but_the_current_one(locks: Any) -> None:
+    second_is_over_the_reader = ONE_MS + GAP_MS + 1
+    scene = table().play(Draw(count=5), second_is_over_the_reader, locks, "idle")
+    assert (names(scene.events), scene.look()["left"]) == (["Ac", "2c"], 50)
 
 
 def test_a_lock_does_not_stop_force() -> None:
-    scene = table().play(Draw(count=3, force=True), SHUT, "idle")
-    assert names(scene.events) == ["Ac", "2c", "3c"]
+    events = table().play(Draw(count=3, force=True), SHUT, "idle").events
+    assert names(events) == ["Ac", "2c", "3c"]
 
 
 # --- retract, cover, jam --------------------------------------------------------------------
@@ -269,23 +244,19 @@ def test_a_lock_does_not_stop_force() -> None:
 
 def test_a_retracted_card_gives_its_position_back() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "2c", "3c"))).play(Draw(count=2), "idle")
-    assert scene.do(Retract()) == {"pos": 2}
-    assert scene.do(Retract()) == {"pos": 1}
+    assert [scene.do(Retract()) for _ in range(2)] == [{"pos": 2}, {"pos": 1}]
     assert scene.those(CardRetracted) == [CardRetracted(2), CardRetracted(1)]
     assert scene.look()["cards"] == ["Ac", "2c", "3c"]
     cannot(scene, Retract(), "no card of this loading is out")
-    draw(scene, count=3)
-    again = scene.those(CardRead)[2:]
-    assert [(read.pos, read.flags) for read in again] == [(1, 0), (2, 0), (3, 0)]
-    assert len({read.salt for read in scene.those(CardRead)}) == 5
+    reads = scene.play(Draw(count=3), "idle").those(CardRead)
+    assert [(read.pos, read.flags) for read in reads[2:]] == [(1, 0), (2, 0), (3, 0)]
+    assert len({read.salt for read in reads}) == 5
 
 
 def test_a_locked_shoe_takes_a_card_back() -> None:
     scene = table(load=Load(decks=1, cards=("Ac", "Ac"))).play(Draw(count=2), "idle")
-    assert scene.do(Retract()) == {"pos": 2}
-    scene.mechanism.safe(scene.now)
-    assert scene.do(Retract()) == {"pos": 1}
-    draw(scene, count=2, force=True)
+    scene.play(Retract(), "safe", Retract(), Draw(count=2, force=True), "idle")
+    assert scene.those(CardRetracted) == [CardRetracted(2), CardRetracted(1)]
     flags = [read.flags for read in scene.those(CardRead)]
     assert flags == [0, CardFlags.DUPLICATE] * 2
 
@@ -301,14 +272,11 @@ def test_the_cover() -> None:
     scene = table()
     assert scene.do(MoveCover(open=False)) == {"changed": False}
     scene.do(Draw(count=3))
-    assert scene.do(MoveCover(open=True)) == {"changed": True}
-    assert scene.do(MoveCover(open=True)) == {"changed": False}
-    assert scene.mechanism.state() == DeviceState.OPEN
-    scene.run()
-    assert names(scene.events) == ["Ac"]
-    cannot(scene, Draw(), "cover is open")
-    cannot(scene, Draw(force=True), "cover is open")
-    cannot(scene, Retract(), "cover is open")
+    changed = [scene.do(MoveCover(open=True))["changed"] for _ in range(2)]
+    assert (changed, scene.mechanism.state()) == ([True, False], DeviceState.OPEN)
+    assert names(scene.play("idle").events) == ["Ac"]
+    for hand in (Draw(), Draw(force=True), Retract()):
+        cannot(scene, hand, "cover is open")
     assert scene.do(MoveCover(open=False)) == {"changed": True}
     assert scene.those(Cover)[2:] == [Cover(True), Cover(False)]
     assert names(draw(scene)) == ["2c"]
@@ -317,13 +285,11 @@ def test_the_cover() -> None:
 @pytest.mark.parametrize("code", Jam.__args__)  # type: ignore[attr-defined]
 def test_every_jam_stops_the_shoe_until_it_is_freed(code: Jam) -> None:
     scene = table()
-    assert scene.do(SetJam(code)) == {"changed": True}
-    assert scene.do(SetJam(code)) == {"changed": False}
-    assert scene.mechanism.state() == DeviceState.JAMMED
+    changed = [scene.do(SetJam(code))["changed"] for _ in range(2)]
+    assert (changed, scene.mechanism.state()) == ([True, False], DeviceState.JAMMED)
     for hand in (Draw(), Draw(force=True), Retract(), Load(decks=1)):
         cannot(scene, hand, "cards are stuck")
-    assert scene.do(SetJam(None)) == {"changed": True}
-    assert scene.do(SetJam(None)) == {"changed": False}
+    assert [scene.do(SetJam(None))["changed"] for _ in range(2)] == [True, False]
     assert scene.those(ShoeJam) == [ShoeJam(JamCode[code.upper()]), ShoeJam(JamCode.CLEARED)]
     assert names(draw(scene)) == ["Ac"]
 
@@ -334,20 +300,18 @@ def test_a_card_that_gets_stuck_over_the_reader_comes_out_when_freed() -> None:
     )
     assert not scene.those(CardRead)
     cannot(scene, Load(decks=1), "being drawn")
-    scene.do(SetJam(None))
-    freed = scene.now
-    scene.run()
-    (read,) = scene.those(CardRead)
+    out_at = scene.now + (70 + RECOGNISE_MS) * 1000
+    (read,) = scene.play(SetJam(None), "idle").those(CardRead)
     assert (card_names.name(read.card), read.dwell) == ("Ac", 1600)
-    assert scene.at(CardRead) == [freed + (70 + RECOGNISE_MS) * 1000]
+    assert scene.at(CardRead) == [out_at]
 
 
 def test_nothing_is_changed_while_cards_are_on_their_way() -> None:
     scene = table().play(Draw(), "idle", Draw(count=2))
     cannot(scene, Load(decks=1), "being drawn")
     cannot(scene, Retract(), "being drawn")
-    scene.run(ms=ONE_MS + 1)  # between two cards
-    cannot(scene, Retract(), "being drawn")
+    between_two_cards = ONE_MS + 1
+    cannot(scene.play(between_two_cards), Retract(), "being drawn")
 
 
 def test_requests_of_other_classes_are_denied() -> None:
@@ -357,50 +321,41 @@ def test_requests_of_other_classes_are_denied() -> None:
     assert scene.do(InjectDefect("gate")) == {}
 
 
-ENDS: dict[str, Callable[[Scene], object]] = {
-    "lock": lambda scene: scene.call(SHUT),
-    "safe state": lambda scene: scene.mechanism.safe(scene.now),
-    "cover": lambda scene: scene.do(MoveCover(open=True)),
-    "jam": lambda scene: scene.do(SetJam("stuck")),
+ENDS = {
+    "lock": SHUT,
+    "safe state": "safe",
+    "cover": MoveCover(open=True),
+    "jam": SetJam("stuck"),
 }
+"""Steps of a scene that cancel pulls, by the cause that is shown."""
 
 
-def undrawn(scene: Scene) -> tuple[int, str | None]:
-    told = scene.look()
-    return told["undrawn"], told["undrawn_why"]
+def pulls(scene: Scene, *steps: Any) -> tuple[Any, ...]:
+    """After these steps: pulls that wait, and those that were not made, with their cause."""
+    return scene.play(*steps).shown("queued", "undrawn", "undrawn_why")
 
 
 @pytest.mark.parametrize("why", ENDS)
 def test_cancelled_pulls_are_counted_with_their_cause(why: str) -> None:
-    scene = table()
-    assert undrawn(scene) == (0, None)
-    draw(scene, count=2)
-    assert undrawn(scene) == (0, None)
-    scene.play(GAP_MS, Draw(count=5))
-    scene.run(ms=ONE_MS + GAP_MS + 1)  # the second card is over the reader, and comes out
-    ENDS[why](scene)
-    assert scene.look()["queued"] == 0
-    assert undrawn(scene) == (3, why)
-    ENDS[why](scene)
-    assert undrawn(scene) == (3, why)
-    scene.restart()
-    assert undrawn(scene) == (0, None)
+    scene, second_is_over_the_reader = table(), ONE_MS + GAP_MS + 1
+    assert pulls(scene) == pulls(scene, Draw(count=2), "idle") == (0, 0, None)
+    scene.play(GAP_MS, Draw(count=5), second_is_over_the_reader)  # and comes out
+    assert pulls(scene, ENDS[why]) == pulls(scene, ENDS[why]) == (0, 3, why)
+    assert pulls(scene, "restart") == (0, 0, None)
 
 
 def test_forced_pulls_are_not_cancelled() -> None:
-    scene = table().play(Draw(count=3), Draw(count=4, force=True), "safe")
-    assert (scene.look()["queued"], undrawn(scene)) == (4, (2, "safe state"))
-    scene.run()
+    scene = table().play(Draw(count=3), Draw(count=4, force=True))
+    assert pulls(scene, "safe") == (4, 2, "safe state")
+    assert pulls(scene, "idle") == (0, 2, "safe state")
     assert len(scene.those(CardRead)) == 5
-    assert undrawn(scene) == (2, "safe state")
 
 
 def test_a_full_ring_ends_them_too() -> None:
     scene = table()
     scene.desk.room = 2
-    draw(scene, count=6)
+    assert pulls(scene, Draw(count=6), "idle") == (0, 4, "safe state")
     assert len(scene.those(CardRead)) == 2
-    assert undrawn(scene) == (4, "safe state")
 
 
 @given(
@@ -414,14 +369,10 @@ def test_every_pull_is_made_or_counted(
     count: int, more: int, double: bool, ms: int, why: str
 ) -> None:
     scene = table()
-    asked = scene.do(Draw(count=count, double=double))["queued"]
-    if more:
-        asked += scene.do(Draw(count=more, double=double))["queued"]
-    scene.run(ms=ms)
-    ENDS[why](scene)
-    scene.play(SetJam(None), "idle")
-    cards = len(scene.look()["out"])
-    assert asked == cards // (2 if double else 1) + undrawn(scene)[0]
+    draws = [Draw(count=some, double=double) for some in (count, more) if some]
+    asked = sum(scene.do(one)["queued"] for one in draws)
+    out, undrawn = scene.play(ms, ENDS[why], SetJam(None), "idle").shown("out", "undrawn")
+    assert asked == len(out) // (2 if double else 1) + undrawn
 
 
 def test_a_host_that_dies(tmp_path: Path) -> None:
@@ -431,8 +382,7 @@ def test_a_host_that_dies(tmp_path: Path) -> None:
     meeting.request(Load(decks=6, seed=1))
     meeting.link.call(OPEN, meeting.now)
     meeting.run(100)
-    told = meeting.request(Draw(count=100))
-    assert told["queued"] == 100
+    assert meeting.request(Draw(count=100))["queued"] == 100
     before = meeting.request(Describe())["mechanism"]
     assert (before["lock"], before["undrawn"]) == ("open", 0)
     end = meeting.now + (DEAD_MS + 1000) * 1000

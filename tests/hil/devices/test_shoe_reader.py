@@ -49,30 +49,27 @@ def test_a_doubtful_card_has_an_alternative(
 
 def test_batches_take_turns_by_their_backs() -> None:
     """Over power cuts too; what was loaded and not dealt is the same batch again."""
-    scene = table(load=Load(decks=1))
-    backs = [_back(scene)]
-    scene.play(Load(decks=1), Load(decks=1), "restart", OPEN)
-    backs.append(_back(scene))
-    for load in (Load(decks=1), Load(decks=1, back=9), Load(decks=1, back=9), Load(decks=1)):
-        scene.do(load)
-        backs.append(_back(scene))
-    assert backs == [1, 2, 1, 9, 9, 1]
-
-
-def _back(scene: Scene) -> int:
-    """As the reader tells it of the next card."""
-    back = read_card(scene).back
-    assert scene.look()["back"] == back
-    return back
+    scene, plain, nine = Scene(SimulatedShoe), Load(decks=1), Load(decks=1, back=9)
+    backs = []
+    for load in (
+        (plain, OPEN),
+        (plain, plain, "restart", OPEN),
+        (plain,),
+        (nine,),
+        (nine,),
+        (plain,),
+    ):
+        scene.play(*load)
+        backs.append((read_card(scene).back, scene.look()["back"]))
+    assert backs == [(1, 1), (2, 2), (1, 1), (9, 9), (9, 9), (1, 1)]
 
 
 @pytest.mark.parametrize("card", card_names.NAMES)
 def test_a_misread_card_is_another_one(card: str) -> None:
     scene = table(load=Load(cards=(card,)))
-    (read,) = draw(scene, read="wrong")
-    assert names([read]) != [card]
-    assert names([read])[0][1] == card[1]
-    assert scene.look()["out"] == [card]
+    (taken_for,) = names(draw(scene, read="wrong"))
+    assert taken_for != card
+    assert (taken_for[1], scene.look()["out"]) == (card[1], [card])
 
 
 @pytest.mark.parametrize(
@@ -88,8 +85,7 @@ def test_a_misread_card_is_another_one(card: str) -> None:
 def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: ReadWhy) -> None:
     scene = table(load=Load(cards=("Ac", card, "2c"))).play(Draw(), "idle")
     assert draw(scene, read=read) == [ReadFail(2, why)]
-    after = read_card(scene)
-    assert after.pos == 3
+    assert read_card(scene).pos == 3
 
 
 def test_a_reader_that_failed_reads_nothing() -> None:
@@ -100,66 +96,60 @@ def test_a_reader_that_failed_reads_nothing() -> None:
     assert names(draw(scene)) == ["2c"]
 
 
-def test_a_duplicate_is_seen_once_there_are_too_many() -> None:
-    scene = table(load=Load(decks=2, cards=("Ac", "Ac", "Ac", "2c", "Ac"))).play(
-        Draw(count=5), "idle"
-    )
-    flags = [read.flags for read in scene.those(CardRead)]
-    assert flags == [0, 0, CardFlags.DUPLICATE, 0, CardFlags.DUPLICATE]
-
-
-def test_a_duplicate_is_counted_by_what_was_reported() -> None:
-    scene = table(load=Load(decks=1, cards=("Ac", "2c", "Ac")))
-    draw(scene, read="wrong")  # taken for the two
-    scene.play(Draw(), "idle", Draw(), "idle")
-    flags = [read.flags for read in scene.those(CardRead)]
-    assert flags == [0, CardFlags.DUPLICATE, 0]
-
-
-def test_without_a_number_of_decks_nothing_is_a_duplicate() -> None:
-    scene = table(load=Load(decks=0, cards=("Ac",) * 3)).play(Draw(count=3), "idle")
-    assert [read.flags for read in scene.those(CardRead)] == [0] * 3
-
-
-def test_a_reversed_card() -> None:
-    scene = table()
-    read = read_card(scene, reversed=True)
-    assert read.flags == CardFlags.REVERSED
+@pytest.mark.parametrize(
+    ("load", "draws", "flags"),
+    [
+        (
+            Load(decks=2, cards=("Ac", "Ac", "Ac", "2c", "Ac")),
+            [Draw(count=5)],
+            [0, 0, CardFlags.DUPLICATE, 0, CardFlags.DUPLICATE],
+        ),
+        (  # the first one is taken for the two
+            Load(decks=1, cards=("Ac", "2c", "Ac")),
+            [Draw(read="wrong"), Draw(), Draw()],
+            [0, CardFlags.DUPLICATE, 0],
+        ),
+        (Load(decks=0, cards=("Ac",) * 3), [Draw(count=3)], [0] * 3),
+        (Load(decks=1), [Draw(reversed=True)], [CardFlags.REVERSED]),
+    ],
+    ids=["too many", "as reported", "unknown number of decks", "reversed"],
+)
+def test_flags_of_reads(load: Load, draws: list[Draw], flags: list[CardFlags]) -> None:
+    scene = table(load=load).play(*(step for one in draws for step in (one, "idle")))
+    assert [read.flags for read in scene.those(CardRead)] == flags
 
 
 def test_a_plain_shoe_sees_neither_backs_nor_direction() -> None:
     scene = table(
         make=lambda: SimulatedShoe(gate=False, lock=False, backs=False, orientation=False)
     )
-    assert scene.mechanism.capabilities == Capabilities(0)
     read = read_card(scene, reversed=True, read="foreign")
-    assert (read.flags, read.back) == (0, 0)
+    assert (scene.mechanism.capabilities, read.flags, read.back) == (Capabilities(0), 0, 0)
 
 
 def test_two_cards_pulled_together() -> None:
     scene = table()
-    start = scene.now
+    due = scene.now + ONE_MS * 1000
     first, under = draw(scene, double=True)
     assert isinstance(first, CardRead)
     assert (first.pos, first.flags) == (1, CardFlags.DOUBLE_FEED)
     assert under == ReadFail(2, ReadWhy.NO_INDEX)
-    assert scene.at(ReadFail) == scene.at(CardRead) == [start + ONE_MS * 1000]
-    assert names(draw(scene)) == ["3c"]
-    assert scene.those(CardRead)[-1].pos == 3
+    assert (scene.at(CardRead), scene.at(ReadFail)) == ([due], [due])
+    third = read_card(scene)
+    assert (card_names.name(third.card), third.pos) == ("3c", 3)
 
 
 @pytest.mark.parametrize("read", ["unreadable", "no_index", "too_fast", "foreign"])
 def test_two_cards_of_which_none_was_read(read: str) -> None:
-    scene = table()
     both = [ReadFail(1, ReadWhy.DOUBLE), ReadFail(2, ReadWhy.NO_INDEX)]
-    assert draw(scene, double=True, read=read) == both
+    assert draw(table(), double=True, read=read) == both
 
 
 def test_two_cards_with_the_cut_card() -> None:
     scene = table(load=Load(cards=("cut", "Ac", "2c", "cut")))
     assert draw(scene, double=True) == [CutCard(1), ReadFail(2, ReadWhy.NO_INDEX)]
-    assert names(draw(scene, double=True)) == ["2c"]
-    assert scene.those(ReadFail)[-1] == ReadFail(4, ReadWhy.NO_INDEX)
+    second = draw(scene, double=True)
+    assert (names(second), second[1:]) == (["2c"], [ReadFail(4, ReadWhy.NO_INDEX)])
 
 
 def test_two_cards_need_two() -> None:
