@@ -42,7 +42,6 @@ from firmware_protocol.messages import (
 from hil.devices import SimulatedShuffler, card_names
 from hil.devices.mechanism import MAX_PENDING
 from tests.support.hil.devices.desk import (
-    ENDS,
     SECOND,
     STEPS,
     PowerGone,
@@ -60,11 +59,10 @@ from tests.support.hil.devices.desk import (
 
 def test_a_shuffle_from_start_to_end() -> None:
     scene = machine(put=Put(decks=2))
-    start = scene.now
-    assert scene.mechanism.state() == DeviceState(0)
+    start, states = scene.now, [scene.mechanism.state()]
     assert scene.call(Start(2, 0)) == StartReply(1)
-    assert scene.mechanism.state() == DeviceState.RUNNING | DeviceState.LOCKED
-    scene.run()
+    states += [scene.mechanism.state(), scene.play("idle").mechanism.state()]
+    assert states == [DeviceState(0), DeviceState.RUNNING | DeviceState.LOCKED, DeviceState(0)]
     assert scene.events == [
         Door(True),
         Door(False),
@@ -72,61 +70,48 @@ def test_a_shuffle_from_start_to_end() -> None:
         *(Progress(percent) for percent in STEPS),
         Done(1, 104, 0, 0, True),
     ]
-    assert scene.at(Started) == [start]
     assert scene.at(Progress) == [start + percent * SECOND // 100 for percent in STEPS]
-    assert scene.at(Done) == [start + SECOND]
-    assert scene.mechanism.state() == DeviceState(0)
+    assert (scene.at(Started), scene.at(Done)) == ([start], [start + SECOND])
     assert scene.mechanism.due() is None
 
 
 def test_the_order_is_real_and_its_seeds() -> None:
-    first, again = machine(), machine()
-    assert first.look()["cards"] == list(card_names.NAMES)
-    for scene in (first, again):
-        shuffle(scene)
-    order = first.look()["cards"]
-    assert order != list(card_names.NAMES)
-    assert sorted(order) == sorted(card_names.NAMES)
-    assert again.look()["cards"] == order
-    shuffle(again)
-    assert again.look()["cards"] != order
-    drawn = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
-    shuffle(drawn)
-    other = machine(make=lambda: SimulatedShuffler(shuffle_ms=10))
+    boxed = list(card_names.NAMES)
+    seeded, same = machine(), machine()
+    drawn, other = (machine(make=lambda: SimulatedShuffler(shuffle_ms=10)) for _ in range(2))
+    assert seeded.look()["cards"] == boxed
     other.desk.draw(1)
-    shuffle(other)
-    assert sorted(drawn.look()["cards"]) == sorted(card_names.NAMES)
-    assert drawn.look()["cards"] != other.look()["cards"]
+    orders = [
+        scene.play(Start(1, 0), "idle").look()["cards"]
+        for scene in (seeded, same, same, drawn, other)
+    ]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[3] != orders[4]
+    assert all(order != boxed and sorted(order) == sorted(boxed) for order in orders)
 
 
 def test_numbers_go_on_over_restarts() -> None:
     scene = machine().play(Start(1, 0), "idle", "restart", Start(1, 0), "idle")
-    assert [started.shuffle for started in scene.those(Started)] == [1, 2]
-    assert [done.shuffle for done in scene.those(Done)] == [1, 2]
+    ended = [done.shuffle for done in scene.those(Done)]
+    assert [started.shuffle for started in scene.those(Started)] == ended == [1, 2]
 
 
 def test_a_late_wake_reports_the_latest_progress_only() -> None:
     scene = machine().play(Start(1, 0))
-    scene.now += SECOND * 42 // 100
-    scene.mechanism.wake(scene.now)
-    assert scene.those(Progress) == [Progress(40)]
-    scene.now += SECOND
-    scene.mechanism.wake(scene.now)
-    assert scene.those(Progress) == [Progress(40)]
-    assert len(scene.those(Done)) == 1
+    for late, ended in ((SECOND * 42 // 100, 0), (SECOND, 1)):
+        scene.now += late
+        scene.mechanism.wake(scene.now)
+        assert (scene.those(Progress), len(scene.those(Done))) == ([Progress(40)], ended)
 
 
 def test_the_pace() -> None:
-    scene = machine().play(ShufflePace(0))
-    assert shuffle(scene)[-1:] == [Done(1, 52, 0, 0, True)]
-    assert scene.at(Done) == scene.at(Started)
+    scene = machine().play(ShufflePace(0), Start(1, 0), "idle")
+    assert scene.events[-1:] == [Done(1, 52, 0, 0, True)]
     scene.play(ShufflePace(3000), Start(1, 0), "idle")
-    assert scene.at(Done)[1] - scene.at(Started)[1] == 3 * SECOND
-    scene.play(Start(1, 0), 1500)
-    assert scene.look()["percent"] == 50
-    scene.do(ShufflePace(1000))  # it is over then
-    scene.run(ms=1)
-    assert scene.look()["running"] == 0
+    times = zip(scene.at(Started), scene.at(Done), strict=True)
+    assert [end - start for start, end in times] == [0, 3 * SECOND]
+    assert scene.play(Start(1, 0), 1500).look()["percent"] == 50
+    assert scene.play(ShufflePace(1000), 1).look()["running"] == 0  # it is over then
     assert len(scene.those(Done)) == 3
 
 
@@ -154,11 +139,10 @@ def test_an_empty_machine_counts_none() -> None:
 
 def test_other_cards_than_the_decks_have() -> None:
     put = Put(decks=1, remove=("Ks", "Kh"), add=("Ac", "Ac"))
-    scene = machine(put=put)
-    assert shuffle(scene)[-1] == Done(1, 52, 2, 2, True)
-    scene = machine(put=put, make=lambda: SimulatedShuffler(deck_check=False))
-    assert scene.mechanism.capabilities == Capabilities.EJECT
-    assert shuffle(scene)[-1] == Done(1, 52, 0, 0, True)
+    assert shuffle(machine(put=put))[-1] == Done(1, 52, 2, 2, True)
+    blind = machine(put=put, make=lambda: SimulatedShuffler(deck_check=False))
+    assert blind.mechanism.capabilities == Capabilities.EJECT
+    assert shuffle(blind)[-1] == Done(1, 52, 0, 0, True)
 
 
 def test_cards_left_inside_come_out_with_the_next_batch() -> None:
@@ -179,8 +163,8 @@ def test_cards_left_inside_are_taken_out_by_hand() -> None:
 
 
 def test_more_stay_inside_than_there_are() -> None:
-    scene = machine(put=Put(decks=1, remove=card_names.NAMES[:50], left_inside=52))
-    assert shuffle(scene)[-1] == CountError(52, 0)
+    put = Put(decks=1, remove=card_names.NAMES[:50], left_inside=52)
+    assert shuffle(machine(put=put))[-1] == CountError(52, 0)
 
 
 def test_a_sorted_deck_fails_the_generators_own_test() -> None:
@@ -197,18 +181,15 @@ def test_a_sorted_deck_fails_the_generators_own_test() -> None:
 
 
 def test_start_is_refused_while_it_cannot_be() -> None:
-    scene = machine().play(MoveDoor(open=True))
-    assert scene.mechanism.state() == DeviceState.OPEN | DeviceState.LOCKED
-    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.play(MoveDoor(open=False), SetJam("stuck"))
-    assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
-    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.do(SetJam(None))
-    room, scene.desk.room = scene.desk.room, 0
-    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
-    scene.desk.room = room
-    scene.call(Start(1, 0))
-    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    scene = machine()
+    for steps, state in (
+        ([MoveDoor(open=True)], DeviceState.OPEN | DeviceState.LOCKED),
+        ([MoveDoor(open=False), SetJam("stuck")], DeviceState.JAMMED | DeviceState.LOCKED),
+        ([SetJam(None), "fill"], DeviceState.LOCKED),
+        (["empty", Start(1, 0)], DeviceState.RUNNING | DeviceState.LOCKED),
+    ):
+        assert scene.play(*steps).mechanism.state() == state
+        assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW, steps
     assert [started.shuffle for started in scene.those(Started)] == [1]
 
 
@@ -229,15 +210,12 @@ def test_commands_and_requests_that_it_does_not_support() -> None:
 
 def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
     scene = machine().play(Start(1, 0), "idle")
-    order = scene.look()["cards"]
+    order, doors = scene.look()["cards"], scene.those(Door)
     assert scene.call(Eject()) == EjectReply()
-    assert scene.events[-1] == Door(True)
     assert scene.shown("handed_out", "count") == (order, 0)
     assert scene.call(Eject()) == EjectReply()
-    assert scene.events[-2:] == [Door(True), Door(True)]
-    scene.do(Put(decks=1))
-    assert scene.events[-1] == Door(False)
-    assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
+    assert shuffle(scene.play(Put(decks=1)))[-1] == Done(2, 52, 0, 0, True)
+    assert scene.those(Door) == [*doors, Door(True), Door(True), Door(False)]
 
 
 def test_eject_is_refused_while_a_shuffle_runs() -> None:
@@ -253,8 +231,7 @@ def test_the_door_is_barred_while_the_motor_turns() -> None:
     cannot(scene, MoveDoor(open=True), "barred")
     cannot(scene, Put(decks=1), "a shuffle runs")
     scene.run()
-    assert scene.do(MoveDoor(open=True)) == {"changed": True}
-    assert scene.do(MoveDoor(open=True)) == {"changed": False}
+    assert [scene.do(MoveDoor(open=True))["changed"] for _ in range(2)] == [True, False]
     assert scene.those(Door)[2:] == [Door(True)]
 
 
@@ -275,31 +252,24 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 @pytest.mark.parametrize("code", Jam.__args__)  # type: ignore[attr-defined]
 def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: Jam) -> None:
     scene = machine().play(Start(1, 0), 437)
-    assert scene.do(SetJam(code)) == {"changed": True}
-    assert scene.do(SetJam(code)) == {"changed": False}
+    assert [scene.do(SetJam(code))["changed"] for _ in range(2)] == [True, False]
     stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED
     assert scene.mechanism.state() == stuck
-    told = len(scene.those(Progress))
-    scene.run(ms=60_000)
-    assert scene.look()["percent"] == 43
-    assert len(scene.those(Progress)) == told
+    told = scene.those(Progress)
+    assert scene.play(60_000).look()["percent"] == 43
+    assert scene.those(Progress) == told
     cannot(scene, Put(decks=1), "a shuffle runs")
     assert scene.do(MoveDoor(open=True)) == {"changed": True}
-    assert scene.do(SetJam(None)) == {"changed": True}
-    assert scene.do(SetJam(None)) == {"changed": False}
-    scene.run(ms=60_000)
-    assert scene.look()["percent"] == 43
-    scene.do(MoveDoor(open=False))
-    freed = scene.now
-    scene.run()
-    assert scene.at(Done) == [freed + (1000 - 437) * 1000]
+    assert [scene.do(SetJam(None))["changed"] for _ in range(2)] == [True, False]
+    assert scene.play(60_000).look()["percent"] == 43
+    over_at = scene.now + (1000 - 437) * 1000
+    assert scene.play(MoveDoor(open=False), "idle").at(Done) == [over_at]
     assert scene.those(ShufflerJam) == [ShufflerJam(JamCode[code.upper()]), ShufflerJam(JamCode(0))]
     assert [progress.percent for progress in scene.those(Progress)] == STEPS
 
 
 def test_nothing_is_put_in_while_cards_are_stuck() -> None:
-    scene = machine().play(SetJam("motor"))
-    cannot(scene, Put(decks=1), "cards are stuck")
+    cannot(machine().play(SetJam("motor")), Put(decks=1), "cards are stuck")
 
 
 # --- abort ----------------------------------------------------------------------------------
@@ -318,38 +288,31 @@ def test_the_end_waits_for_room_in_the_ring() -> None:
     scene = machine()
     scene.desk.room = 4
     scene.play(Start(1, 0), 20_000)
-    assert not ends(scene)
-    assert scene.look()["owed"] == 1
-    scene.play("empty", "idle")
-    assert ends(scene) == [Done(1, 52, 0, 0, True)]
+    assert (ends(scene), scene.look()["owed"]) == ([], 1)
+    assert ends(scene.play("empty", "idle")) == [Done(1, 52, 0, 0, True)]
     assert scene.mechanism.due() is None
 
 
 def test_progress_does_not_overtake_pending_events() -> None:
     scene = machine().play(Start(1, 0), "fill", SetJam("stuck"), SetJam(None))
     before = len(scene.events)
-    scene.play("empty", "idle")
-    kinds = [type(event) for event in scene.events[before:]]
-    assert kinds[:3] == [ShufflerJam, ShufflerJam, Progress]
-    assert kinds[-1] is Done
+    kinds = [type(event) for event in scene.play("empty", "idle").events[before:]]
+    assert [*kinds[:3], kinds[-1]] == [ShufflerJam, ShufflerJam, Progress, Done]
 
 
 def test_pending_events_are_limited() -> None:
-    scene = machine().play("fill")
-    for number in range(MAX_PENDING):
-        scene.do(MoveDoor(open=number % 2 == 0))
-    cannot(scene, MoveDoor(open=True), "no further event can be stored")
-    cannot(scene, SetJam("stuck"), "no further event can be stored")
-    cannot(scene, Put(decks=1), "no further event can be stored")
+    moves = (MoveDoor(open=True), MoveDoor(open=False)) * (MAX_PENDING // 2)
+    scene = machine().play("fill", *moves)
+    for hand in (MoveDoor(open=True), SetJam("stuck"), Put(decks=1)):
+        cannot(scene, hand, "no further event can be stored")
     assert scene.refused(Eject()) == Refusal.NOT_NOW
 
 
 def test_a_restart_in_the_middle_aborts() -> None:
-    scene = machine().play(Start(1, 0), 500, "restart")
-    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
-    assert scene.mechanism.state() == DeviceState(0)
-    scene.restart()
-    assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
+    scene = machine().play(Start(1, 0), 500)
+    for _ in range(2):
+        assert ends(scene.play("restart")) == [Fault(FaultCode.ABORTED, 1)]
+        assert scene.mechanism.state() == DeviceState(0)
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
 
 
@@ -369,8 +332,7 @@ def test_a_shuffle_ends_once_after_a_power_cut(moment: Moment, after: int) -> No
         shuffle(scene)
     scene.play("restart", "idle")
     assert scene.those(Started) == [Started(1, 1)]
-    assert len(ends(scene)) == 1
-    assert isinstance(scene.events[-1], ENDS)
+    assert ends(scene) == scene.events[-1:]
     finished = after == 20  # the cut was in the commit of DONE, and it is still owed then
     assert isinstance(scene.events[-1], Done) == finished
 
