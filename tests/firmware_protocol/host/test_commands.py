@@ -42,7 +42,7 @@ from firmware_protocol.messages import (
     Verdict,
 )
 from firmware_protocol.tablelink import NO_CHAIN, CommandCall, CommandReply
-from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, Wired, lock
+from tests.long.fuzz.scripted import BOOT, EPOCH, Scripted, Wired, defects, lock
 
 LOCKED = LockState.LOCKED
 
@@ -56,24 +56,21 @@ def ids(wired: Wired, kind: type[Command]) -> list[int]:
 
 
 def shuffler(**more: Any) -> Wired:
-    device = Scripted()
-    device.answer = {"device_class": DeviceClass.SHUFFLER}
+    device = Scripted(answer={"device_class": DeviceClass.SHUFFLER})
     device.device_class = DeviceClass.SHUFFLER
-    wired = Wired(
+    wired = Wired.opened(
         device,
         cursor=RecordCursor(EPOCH, 0, NO_CHAIN),
         device_class=DeviceClass.SHUFFLER,
         **more,
     )
-    wired.open()
     assert wired.link.resumed
     return wired
 
 
 def test_a_command_is_answered(wired: Wired) -> None:
-    ident = wired.call(lock(LOCKED))
-    assert wired.of(ReplyReceived) == [ReplyReceived(ident, lock(LOCKED), LockReply(LOCKED))]
-    assert ident == 3  # after INFO and RESUME
+    assert wired.call(lock(LOCKED)) == 3  # after INFO and RESUME
+    assert wired.of(ReplyReceived) == [ReplyReceived(3, lock(LOCKED), LockReply(LOCKED))]
 
 
 def test_a_refusal_is_an_answer(wired: Wired) -> None:
@@ -132,11 +129,10 @@ def test_a_reply_of_another_kind_is_a_defect_and_no_answer(wired: Wired) -> None
     wired.device.mute = {Lock}
     ident = wired.call(lock())
     for wrong in (SelftestReply(FaultCode.NONE, 0), Refused(Info.ID, Refusal.BUSY, 0)):
-        (defect,) = wired.say(CommandReply(ident, BOOT, wrong))
-        assert isinstance(defect, ProtocolViolated)
-        assert type(defect.error) is UnknownMessage
+        assert defects(wired.say(CommandReply(ident, BOOT, wrong))) == [UnknownMessage]
         # Nothing that could be written down leads to what was said.
-        assert (defect.error.__traceback__, defect.error.__context__) == (None, None)
+        defect = wired.of(ProtocolViolated)[-1].error
+        assert (defect.__traceback__, defect.__context__) == (None, None)
     assert isinstance(wired.say(CommandReply(ident, BOOT, LockReply(LOCKED)))[0], ReplyReceived)
 
 
@@ -178,7 +174,7 @@ def test_what_cannot_be_sent_in_time_is_dropped(wired: Wired) -> None:
     assert not wired.of(CommandTimedOut)
     wired.pass_ms(1)
     assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, lock(), sent=False)]
-    wired.device.said.clear()
+    wired.forget()
     wired.open()
     assert not wired.device.received(Lock)
 
@@ -227,26 +223,19 @@ def test_no_command_that_is_not_idempotent_starts_during_a_rekey() -> None:
     wired.device.mute = {Info}
     while len(wired.device.sealers) == 1:
         wired.pass_ms(10, beats=False)
-        old = wired.device.sealers[0]
-        wired.device.out += old.seal(bytes(56)).encode()
-        wired.settle()
+        wired.hear(wired.device.sealers[0].seal(bytes(56)))
     wired.device.replies[Start] = lambda _: StartReply(1)
     ident = wired.call(Start(6, 0))
     assert not wired.device.received(Start)
     wired.device.mute = set()
     wired.pass_ms(200)
     assert wired.of(ReplyReceived)[-1].command_id == ident
-    sent_in = [
-        frame.session for frame in wired.device.frames if frame.session == wired.device.session
-    ]
-    assert sent_in
+    assert wired.device.session in [frame.session for frame in wired.device.frames]
 
 
 def test_while_held_only_reads_go() -> None:
-    device = Scripted(3)
-    device.oldest = 3
-    wired = Wired(device, cursor=RecordCursor(EPOCH, 1, device.records[0].chain))
-    wired.open()
+    device = Scripted(3, oldest=3)
+    wired = Wired.opened(device, cursor=RecordCursor(EPOCH, 1, device.records[0].chain))
     assert wired.of(RingHeld)
     device.replies[Reread] = lambda ask: RereadReply(device.records[ask.seq - 1].encode())
     wired.link.call(lock(), wired.now)
@@ -259,10 +248,8 @@ def test_while_held_only_reads_go() -> None:
 
 
 def test_a_host_that_holds_alone_may_still_lock_the_shoe() -> None:
-    device = Scripted(3)
-    device.verdict = Verdict.OK
-    wired = Wired(device, cursor=RecordCursor(EPOCH, 3, b"another!"))
-    wired.open()
+    device = Scripted(3, verdict=Verdict.OK)
+    wired = Wired.opened(device, cursor=RecordCursor(EPOCH, 3, b"another!"))
     assert wired.of(RingHeld)
     ident = wired.call(lock(LOCKED))
     assert wired.of(ReplyReceived)[-1].command_id == ident
@@ -270,8 +257,7 @@ def test_a_host_that_holds_alone_may_still_lock_the_shoe() -> None:
 
 def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
     device = Scripted(3)
-    wired = Wired(device)
-    wired.open()
+    wired = Wired.opened(device)
     device.mute = {Reread}
     device.said.clear()
     wired.call(Reread(EPOCH, 1))
@@ -284,10 +270,8 @@ def test_resume_waits_for_a_command_that_waits_for_its_reply() -> None:
 
 def test_a_refused_info_is_reported_and_retried() -> None:
     device = Scripted()
-    info = device.replies[Info]
-    device.replies[Info] = lambda _: Refused(Info.ID, Refusal.BUSY, 0)
-    wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
-    wired.open()
+    info, device.replies[Info] = device.replies[Info], lambda _: Refused(Info.ID, Refusal.BUSY, 0)
+    wired = Wired.opened(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     wired.pass_ms(1100)
     assert [type(one.command) for one in wired.of(ReplyReceived)] == [Info] * 3
     assert not wired.of(CommandTimedOut)
@@ -315,10 +299,8 @@ class Long(Command, frozen=True, gc=False):
 
 
 def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
-    device = Scripted()
-    device.answer = {"largest": FrameLimit.MEDIUM}
-    wired = Wired(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
-    wired.open()
+    device = Scripted(answer={"largest": FrameLimit.MEDIUM})
+    wired = Wired.opened(device, cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
     device.frames.clear()
     wired.call(Long())
     wired.pass_ms(500)
@@ -327,10 +309,11 @@ def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
 
 
 def test_misuse_is_refused(wired: Wired) -> None:
-    with pytest.raises(ValueError, match="RESUME is sent by the link itself"):
-        wired.call(Resume(0, 0, NO_CHAIN, ResumeMode.CHECK))
-    with pytest.raises(ValueError, match="START is not a command of a shoe"):
-        wired.call(Start(6, 0))
-    with pytest.raises(OutOfRange):
-        wired.call(Reread(0, 1))
+    for command, problem, why in (
+        (Resume(0, 0, NO_CHAIN, ResumeMode.CHECK), ValueError, "RESUME is sent by the link itself"),
+        (Start(6, 0), ValueError, "START is not a command of a shoe"),
+        (Reread(0, 1), OutOfRange, "REREAD.epoch: 0"),
+    ):
+        with pytest.raises(problem, match=why):
+            wired.call(command)
     assert wired.call(lock()) == 3  # no number was lost on them

@@ -25,7 +25,7 @@ from firmware_protocol.messages import (
     WrongSession,
 )
 from firmware_protocol.tablelink import Frame
-from tests.long.fuzz.scripted import MS, Wired, lock
+from tests.long.fuzz.scripted import MS, Scripted, Wired, lock
 
 # --- how a session ends ---------------------------------------------------------------------
 
@@ -88,9 +88,7 @@ def test_keys_are_wiped_at_every_end(end: str) -> None:
 
 
 def test_the_keys_of_a_session_that_had_no_data_are_wiped() -> None:
-    wired = Wired()
-    wired.device.mute = {Info}
-    wired.open()
+    wired = Wired.opened(Scripted(mute={Info}))
     pending = wired.link.sessions.pending
     assert pending is not None
     wired.pass_ms(1000, beats=False)
@@ -100,8 +98,7 @@ def test_the_keys_of_a_session_that_had_no_data_are_wiped() -> None:
 
 
 def test_opening_the_port_again_ends_the_old_session(wired: Wired) -> None:
-    wired.device.out += b"\x05half"
-    wired.settle()
+    wired.hear(b"\x05half")
     wired.open()
     assert wired.of(LinkSessionEnded) == [LinkSessionEnded(SessionEnding.CLOSED)]
     assert (wired.of(FramesDamaged), wired.link.running) == ([], True)
@@ -109,10 +106,8 @@ def test_opening_the_port_again_ends_the_old_session(wired: Wired) -> None:
 
 def test_after_close_nothing_continues(wired: Wired) -> None:
     wired.device.replies.clear()
-    ident = wired.call(lock())
-    waiting = wired.call(lock(LockState.LOCKED))
-    told = wired.link.close(wired.now)
-    assert told == [
+    ident, waiting = wired.call(lock()), wired.call(lock(LockState.LOCKED))
+    assert wired.link.close(wired.now) == [
         LinkSessionEnded(SessionEnding.CLOSED),
         CommandTimedOut(ident, lock(), sent=True),
         CommandTimedOut(waiting, lock(LockState.LOCKED), sent=False),
@@ -148,8 +143,7 @@ def test_after_so_many_frames_a_new_session_starts_with_its_first_data() -> None
     wired.forget()
     wired.pass_ms(3000)
     began = wired.of(LinkSessionStarted)
-    assert began
-    assert all(one.rekeyed for one in began)
+    assert {one.rekeyed for one in began} == {True}
     assert wired.link.session != first
     assert (wired.of(LinkSessionEnded), wired.of(HandshakeFailed)) == ([], [])
     assert len(wired.of(RingResumed)) == len(began)
@@ -187,8 +181,7 @@ def test_the_device_does_not_choose_how_often_new_keys_are_made(wired: Wired) ->
 def test_frames_that_were_lost_are_no_leap(wired: Wired) -> None:
     wired.forget()
     wired.device.sealers[-1].counter += 100_000
-    wired.device.beat()
-    wired.settle()
+    wired.beat()
     assert not wired.of(ProtocolViolated)
 
 
@@ -206,36 +199,28 @@ def test_the_old_session_stays_in_use_until_data_of_the_new_one() -> None:
     wired.device.mute = {Info}
     for _ in range(80):
         wired.pass_ms(10, beats=False)
-        wired.device.out += old.seal(bytes(56)).encode()  # a sign of life, if a malformed one
-        wired.settle()
+        wired.hear(old.seal(bytes(56)))  # a sign of life, if a malformed one
         if len(wired.device.sealers) > 1:
             break
     assert (len(wired.device.sealers), wired.link.session) == (2, old.session)
-    wired.device.out += old.seal(wired.device.records[0].encode()).encode()
-    wired.settle()
-    assert [record.seq for record in wired.arrived] == [1]
+    wired.hear(old.seal(wired.device.records[0].encode()))
+    assert wired.seqs == [1]
     wired.forget()
     for _ in range(5):  # beats go out in both
         wired.pass_ms(100, beats=False)
-        wired.device.out += old.seal(bytes(56)).encode()
-        wired.settle()
+        wired.hear(old.seal(bytes(56)))
     sessions = {frame.session for frame in wired.device.frames if frame.kind is FrameKind.DATA}
     assert sessions == {old.session, wired.device.session}
-    wired.device.beat()
-    wired.settle()
+    wired.beat()
     assert wired.link.session == wired.device.session
-    (began,) = wired.of(LinkSessionStarted)
-    assert began.rekeyed
+    assert [one.rekeyed for one in wired.of(LinkSessionStarted)] == [True]
     # Late frames of the former session mean nothing for a while, and later they are reported.
     wired.forget()
-    wired.device.out += old.seal(bytes(56)).encode()
-    wired.settle()
+    wired.hear(old.seal(bytes(56)))
     assert not wired.of(FrameRejected)
     wired.pass_ms(1000)
-    wired.device.out += old.seal(bytes(56)).encode()
-    wired.settle()
-    (odd,) = wired.of(FrameRejected)
-    assert type(odd.error) is WrongSession
+    wired.hear(old.seal(bytes(56)))
+    assert wired.errors(FrameRejected) == [WrongSession]
 
 
 def test_a_failed_rekey_keeps_the_old_session() -> None:
@@ -245,8 +230,7 @@ def test_a_failed_rekey_keeps_the_old_session() -> None:
     wired.device.mute = {FrameKind.HELLO}
     for _ in range(40):
         wired.pass_ms(200, beats=False)
-        wired.device.out += old.seal(bytes(56)).encode()
-        wired.settle()
+        wired.hear(old.seal(bytes(56)))
     assert wired.link.session == first
     assert wired.of(HandshakeFailed)
     assert not wired.of(LinkSessionEnded)

@@ -13,10 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.host import (
     NO_CURSOR,
+    FrameRejected,
+    HandshakeFailed,
     HostLink,
     LinkEvent,
+    ProtocolViolated,
     RecordCursor,
     RecordReceived,
+    RingHeld,
 )
 from firmware_protocol.messages import (
     SCHEMA_HASHES,
@@ -87,23 +91,31 @@ def records(count: int, *, epoch: int = EPOCH, event: Event | None = None) -> li
 class Scripted:
     """The other end of a link's wire."""
 
-    def __init__(self, count: int = 0) -> None:
+    def __init__(
+        self,
+        count: int = 0,
+        *,
+        answer: dict[str, Any] | None = None,
+        mute: Iterable[type | FrameKind] = (),
+        oldest: int = 1,
+        verdict: Verdict | None = None,
+    ) -> None:
         self.key = DEVICE
         self.host = OWN.public_key().public_bytes_raw()
-        self.answer: dict[str, Any] = {}
+        self.answer = answer or {}
         """Fields of HELLO_RSP to replace."""
         self.records = records(count)
         self.epoch = EPOCH
         self.device_class = DeviceClass.SHOE
-        self.oldest = 1
-        self.mute: set[type | FrameKind] = set()
+        self.oldest = oldest
+        self.mute = set(mute)
         """Frames and commands that it does not answer."""
         self.replies: dict[type[Command], Callable[[Any], Reply]] = {
             Info: self._info,
             Resume: self._resume,
             Lock: lambda lock: LockReply(lock.state),
         }
-        self.verdict: Verdict | None = None
+        self.verdict = verdict
         """The response to RESUME, correct or not."""
         self.said: list[Plaintext] = []
         """Plaintexts of the host, in order."""
@@ -143,6 +155,10 @@ class Scripted:
             if isinstance(inner, kind):
                 out.append(inner)
         return out
+
+    def ids(self, kind: FrameKind) -> list[int]:
+        """The session ids of the host's frames of this kind."""
+        return [frame.session for frame in self.frames if frame.kind is kind]
 
     # --- default replies ---
 
@@ -238,6 +254,11 @@ def seqs(events: Iterable[Any]) -> list[int]:
     return [event.record.seq for event in events if hasattr(event, "record")]
 
 
+def defects(events: Iterable[LinkEvent]) -> list[type]:
+    """The kinds of error of the defects, and the kinds of whatever else was told."""
+    return [type(one.error if isinstance(one, ProtocolViolated) else one) for one in events]
+
+
 class Wired:
     """Each step passes bytes in both directions until both sides are silent."""
 
@@ -264,11 +285,16 @@ class Wired:
         self._adopt = adopt
 
     @classmethod
+    def opened(cls, device: Scripted | None = None, **more: Any) -> Wired:
+        """A link whose port is open: what the device answers was taken."""
+        wired = cls(device, **more)
+        wired.open()
+        return wired
+
+    @classmethod
     def running(cls, count: int = 0, **more: Any) -> Wired:
         """A link whose session was resumed before the first of `count` records."""
-        device = Scripted(count)
-        wired = cls(device, cursor=RecordCursor(device.epoch, 0, bytes(8)), **more)
-        wired.open()
+        wired = cls.opened(Scripted(count), cursor=RecordCursor(EPOCH, 0, NO_CHAIN), **more)
         assert wired.link.resumed, wired.events
         return wired
 
@@ -316,6 +342,17 @@ class Wired:
         self.settle()
         return self.events[before:]
 
+    def hear(self, *frames: Frame | bytes) -> None:
+        """The link gets these from the wire."""
+        for frame in frames:
+            self.device.out += frame if isinstance(frame, bytes) else frame.encode()
+        self.settle()
+
+    def beat(self) -> None:
+        """The device sends its heartbeat."""
+        self.device.beat()
+        self.settle()
+
     def send(self, *seqs: int) -> list[LinkEvent]:
         """The device sends these records."""
         return self.say(*(self.device.records[seq - 1] for seq in seqs))
@@ -337,6 +374,20 @@ class Wired:
     def of(self, kind: type[_E]) -> list[_E]:
         """The events of this kind."""
         return [event for event in self.events if isinstance(event, kind)]
+
+    def errors(self, kind: type[HandshakeFailed | FrameRejected | ProtocolViolated]) -> list[type]:
+        """The kinds of error in the events of this kind."""
+        return [type(event.error) for event in self.of(kind)]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """For which the ring was held."""
+        return [event.verdict for event in self.of(RingHeld)]
+
+    @property
+    def seqs(self) -> list[int]:
+        """The seqs of what arrived."""
+        return [record.seq for record in self.arrived]
 
     @property
     def arrived(self) -> list[EventRecord]:

@@ -37,15 +37,23 @@ CODE = bytes(range(16))
 class Device:
     """The device side; `spoil` and the flags add errors."""
 
-    def __init__(self, code: bytes = CODE, **answer: Any) -> None:
+    def __init__(
+        self,
+        *,
+        mute: FrameKind | None = None,
+        spoil: Callable[[Frame], Frame] = lambda frame: frame,
+        done: Any = None,
+        done_counter: int = 0,
+        names_other_key: bool = False,
+        **answer: Any,
+    ) -> None:
         self.key = X25519PrivateKey.generate()
-        self.psk = label_psk(code)
         self.says = answer
-        self.mute: set[FrameKind] = set()
-        self.done_counter = 0
-        self.done: Any = None
-        self.names_other_key = False
-        self.spoil: Callable[[Frame], Frame] = lambda frame: frame
+        self.mute = mute
+        self.done_counter = done_counter
+        self.done = done
+        self.names_other_key = names_other_key
+        self.spoil = spoil
         self.received: list[Frame] = []
         self._deframer = Deframer()
         self._hello: Frame | None = None
@@ -58,22 +66,20 @@ class Device:
             assert isinstance(frame, Frame)
             self.received.append(frame)
             for answer in self._answer(frame):
-                if answer.kind not in self.mute:
+                if answer.kind is not self.mute:
                     out += self.spoil(answer).encode()
         return out
 
     def _answer(self, frame: Frame) -> Iterator[Frame]:
-        steps = {
+        yield from {
             FrameKind.HELLO: self._greet,
             FrameKind.PAIR1: self._second,
             FrameKind.PAIR3: self._last,
-        }
-        yield from steps[frame.kind](frame)
+        }[frame.kind](frame)
 
     def _greet(self, frame: Frame) -> Iterator[Frame]:
         self._hello = frame
-        public = self.key.public_key().public_bytes_raw()
-        shown = bytes(16) if self.names_other_key else fingerprint(public)
+        public = bytes(32) if self.names_other_key else self.key.public_key().public_bytes_raw()
         fields: dict[str, Any] = {
             "version_min": 1,
             "version_max": 1,
@@ -81,7 +87,7 @@ class Device:
             "largest": FrameLimit.MEDIUM,
             "capabilities": Capabilities.GATE,
             "schema": SCHEMA_HASHES[1],
-            "fingerprint": shown,
+            "fingerprint": fingerprint(public),
             "random": bytes(8),
             "maker": "Example Works",
             "model": "Shoe One",
@@ -98,7 +104,7 @@ class Device:
         assert self._rsp is not None
         # The last HELLO_RSP as it was made: what the host saw of it may have been changed.
         bound = prologue(self._hello, self._rsp)
-        self._shake = Handshake.xxpsk3("device", bound, self.key, self.psk)
+        self._shake = Handshake.xxpsk3("device", bound, self.key, label_psk(CODE))
         try:
             self._shake.read(frame.payload)
         except HandshakeNotAuthentic:
@@ -110,10 +116,9 @@ class Device:
         try:
             self._shake.read(frame.payload)
         except HandshakeNotAuthentic:
-            alert = Alert(AlertCode.PAIRING_REFUSED, 0)
-            yield Frame(FrameKind.ALERT, 0, 0, alert.encode())
+            yield Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.PAIRING_REFUSED, 0).encode())
             return
-        theirs = self._shake.their_key
         sealer = Sealer(self._shake.split().send, frame.session)
         sealer.counter = self.done_counter
-        yield sealer.seal(encode_plaintext(self.done or PairDone(fingerprint(theirs), 1)))
+        own = PairDone(fingerprint(self._shake.their_key), 1)
+        yield sealer.seal(encode_plaintext(self.done or own))
