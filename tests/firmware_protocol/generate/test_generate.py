@@ -177,10 +177,8 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_catalogue_is_named(mistake: str) -> None:
     text, words = MISTAKES[mistake]
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogueError, match=rf"(?s)^messages\.toml: .*{re.escape(words)}"):
         catalogues.parse_catalogue(text)
-    assert words in str(caught.value)
-    assert str(caught.value).startswith("messages.toml: ")
 
 
 def test_all_mistakes_are_named_at_once() -> None:
@@ -224,8 +222,7 @@ def test_the_page_names_every_message_error_and_rule() -> None:
     for error in all_errors():
         assert f"| {error.number} | {slug(error.__name__)} |" in page
     items = conformance.load_items()
-    for item in items:
-        assert f"| {item.id} |" in page
+    assert all(f"| {item.id} |" in page for item in items)
     assert len({item.id for item in items}) == len(items)
     for profile in ("shoe", "shuffler", "station"):
         assert len([item for item in items if item.concerns(profile)]) > 40
@@ -239,8 +236,7 @@ def test_errors_have_numbers_and_names_of_their_own() -> None:
 
 def test_the_registry_has_every_message_once() -> None:
     assert set(MESSAGES) == {one.id for one in catalogue().messages}
-    for ident, kind in MESSAGES.items():
-        assert ident == kind.ID
+    assert list(MESSAGES) == [kind.ID for kind in MESSAGES.values()]
     for command in COMMANDS.values():
         assert command.REPLY.ID == command.ID + REPLY_OFFSET
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple, replace
 from rich.pretty import pretty_repr
 
 from firmware_protocol.messages import (
@@ -90,8 +91,7 @@ def test_payload_round_trip(one: Payload) -> None:
     assert len(body) == one.SPEC.size
     again = type(one).decode(body)
     assert again == one
-    for name in one.SPEC.fields:
-        assert type(getattr(again, name)) is type(getattr(one, name))
+    assert [type(value) for value in astuple(again)] == [type(value) for value in astuple(one)]
 
 
 def test_a_message_has_the_fields_of_its_form_in_its_order() -> None:
@@ -114,8 +114,7 @@ def test_plaintext_round_trip(one: Plaintext) -> None:
 def test_a_changed_payload_is_decoded_as_it_is_or_refused(one: Payload, data: Any) -> None:
     body = bytearray(one.encode())
     if body:
-        at = data.draw(st.integers(0, len(body) - 1))
-        body[at] = data.draw(st.integers(0, 255))
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
         again = type(one).decode(bytes(body))
     except ProtocolError:
@@ -187,9 +186,8 @@ def test_what_is_out_of_range_is_not_encoded(
 
 @pytest.mark.parametrize("text", ["", " x", "x ", "a\0b", "ä", "x" * 17, "\x7f", "tab\t"])
 def test_a_text_that_is_none_is_refused_both_ways(text: str) -> None:
-    fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
     with pytest.raises(BadText):
-        HelloRsp(**{**fields, "maker": text}).encode()
+        replace(ANSWER, maker=text).encode()
     raw = bytearray(ANSWER.encode())
     raw[40:56] = text.encode("latin1")[:16].ljust(16, b"\0")
     if len(text) <= 16:
@@ -198,15 +196,13 @@ def test_a_text_that_is_none_is_refused_both_ways(text: str) -> None:
 
 
 def test_a_serial_number_is_one_word() -> None:
-    fields = {name: getattr(ANSWER, name) for name in HelloRsp.SPEC.fields}
     for serial in ("two words", "a/b", "x" * 21):
         with pytest.raises(BadText):
-            HelloRsp(**{**fields, "serial": serial}).encode()
+            replace(ANSWER, serial=serial).encode()
 
 
 def test_padding_must_be_zero() -> None:
-    schema = bytes(8)
-    raw = bytearray(Hello(1, 1, DeviceClass.ANY, FrameLimit.LARGE, schema, bytes(16)).encode())
+    raw = bytearray(Hello(1, 1, DeviceClass.ANY, FrameLimit.LARGE, bytes(8), bytes(16)).encode())
     Hello.decode(bytes(raw))
     raw[5] = 1
     with pytest.raises(BadPadding, match="HELLO: bytes 4 to 7 are not zero"):
@@ -250,15 +246,15 @@ def test_a_plaintext_is_refused_by_the_right_name(
 
 def test_size_and_class_are_the_messages_own() -> None:
     reread = encode_plaintext(CommandReply(1, 2, RereadReply(RECORD.encode())))
+    lock = encode_plaintext(OPEN)
     assert len(reread) == 120
     with pytest.raises(WrongSize):
         decode_plaintext(reread[:56], sender="device")
     with pytest.raises(WrongSize):
-        decode_plaintext(encode_plaintext(OPEN).ljust(120, b"\0"), sender="host")
+        decode_plaintext(lock.ljust(120, b"\0"), sender="host")
     with pytest.raises(WrongClass, match="LOCK: belongs to a shoe"):
-        decode_plaintext(encode_plaintext(OPEN), sender="host", device_class=DeviceClass.STATION)
-    found = decode_plaintext(encode_plaintext(OPEN), sender="host", device_class=DeviceClass.SHOE)
-    assert found == OPEN
+        decode_plaintext(lock, sender="host", device_class=DeviceClass.STATION)
+    assert decode_plaintext(lock, sender="host", device_class=DeviceClass.SHOE) == OPEN
 
 
 def test_a_record_is_chained_to_the_one_before() -> None:
@@ -275,8 +271,7 @@ def test_nothing_shows_a_card() -> None:
     """The repr, the pretty print and the errors of a message do not contain its card."""
     for one in (CARD, RECORD, RereadReply(RECORD.encode()), CommandReply(1, 2, RereadReply(b""))):
         for shown in (repr(one), str(one), f"{one}", pretty_repr(one)):
-            assert "50" not in shown
-            assert "salty" not in shown
+            assert not any(sign in shown for sign in ("50", "salty")), shown
     wrong = CardRead(1, 2, 77, 99, 0xFE, CardFlags(0), 120, 3, b"saltysalty!")
     for attempt in (wrong.encode, lambda: CardRead.decode(CARD.encode()[:6] + b"\x4d" * 18)):
         with pytest.raises(OutOfRange) as caught:
@@ -284,5 +279,4 @@ def test_nothing_shows_a_card() -> None:
         assert "77" not in str(caught.value)
         assert (caught.value.__suppress_context__, caught.value.__context__) == (True, None)
     button = Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, 7)
-    assert "HIT" in repr(button)
-    assert "HIT" in pretty_repr(button)
+    assert all("HIT" in shown for shown in (repr(button), pretty_repr(button)))

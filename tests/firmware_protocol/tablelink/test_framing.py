@@ -73,10 +73,7 @@ def plain_read(encoded: bytes, spoken: tuple[int, ...]) -> Frame | Cause:  # noq
         return Cause.KIND
     if decoded[1] != len(decoded) - 12 or decoded[1] not in SIZES[kind]:
         return Cause.LENGTH
-    session, counter = (
-        int.from_bytes(decoded[2:4], "little"),
-        int.from_bytes(decoded[4:8], "little"),
-    )
+    session, counter = struct.unpack_from("<HI", decoded, 2)
     if (session == 0) != (kind == 15) or (counter and kind != 8):
         return Cause.HEADER
     return Frame(FrameKind(kind), session, counter, bytes(decoded[8:-4]), version)
@@ -180,9 +177,8 @@ def wrapped(raw: bytes) -> bytes:
 )
 def test_damage_has_a_cause(encoded: bytes, cause: Cause) -> None:
     assert read_frame(encoded) == cause
-    deframer = Deframer()
     size = min(len(encoded), MAX_ENCODED + 1)
-    assert deframer.feed(encoded + b"\0" + GOOD.encode()) == [FrameDamage(cause, size), GOOD]
+    assert Deframer().feed(encoded + b"\0" + GOOD.encode()) == [FrameDamage(cause, size), GOOD]
 
 
 @st.composite

@@ -82,13 +82,14 @@ def test_a_released_version_stays_as_it_is(
 
 
 def test_crc() -> None:
-    for one in vectors.load("crc"):
-        expected = int(one["crc32c"], 16)
-        assert crc32c(raw(one["bytes"])) == plain_crc(raw(one["bytes"])) == expected
-    # RFC 3720, B.4, as this CRC's byte order has them.
-    published = {bytes(32): 0x8A9136AA, b"\xff" * 32: 0x62A8AB43, bytes(range(32)): 0x46DD794E}
-    for data, crc in published.items():
-        assert crc32c(data) == crc
+    for data, crc in (
+        *((raw(one["bytes"]), int(one["crc32c"], 16)) for one in vectors.load("crc")),
+        # RFC 3720, B.4, as this CRC's byte order has them.
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+    ):
+        assert crc32c(data) == plain_crc(data) == crc
 
 
 def test_cobs() -> None:
@@ -136,8 +137,8 @@ def by_hand(one: dict[str, Any]) -> bytes:
     if one["kind"] == "control":
         return (struct.pack("<BBBB", 4, 0, one["id"], len(body)) + body).ljust(size, b"\0")
     kind = 2 if one["kind"] == "command" else 3
-    boot = int(one["host_boot"])
-    head = struct.pack("<BBBBIQ", kind, 0, one["id"], len(body), one["command_id"], boot)
+    numbers = one["command_id"], int(one["host_boot"])
+    head = struct.pack("<BBBBIQ", kind, 0, one["id"], len(body), *numbers)
     return (head + body).ljust(size, b"\0")
 
 
@@ -156,8 +157,9 @@ def test_message(one: dict[str, Any]) -> None:
     if isinstance(what, EventRecord):
         message: Payload = what.event
         assert what.follows(raw(one["chain_before"]))
-        assert (what.epoch, what.seq, what.boot) == (one["epoch"], one["seq"], one["boot"])
-        assert what.t_us == int(one["t_us"])
+        assert [what.epoch, what.seq, what.boot, str(what.t_us)] == [
+            one[name] for name in ("epoch", "seq", "boot", "t_us")
+        ]
     elif isinstance(what, CommandCall):
         message = what.command
     elif isinstance(what, CommandReply):
@@ -204,14 +206,13 @@ def test_fields_by_hand(name: str) -> None:
 def test_a_frame_of_every_kind() -> None:
     seen = set()
     for one in vectors.load("frames"):
-        kind = FrameKind[one["kind"]]
-        payload = raw(one["payload"])
+        kind, payload, wire = FrameKind[one["kind"]], raw(one["payload"]), raw(one["wire"])
         frame = Frame(kind, one["session"], one["counter"], payload, one["version"])
-        assert frame.encode() == raw(one["wire"])
-        assert Deframer().feed(raw(one["wire"])) == [frame]
-        head = struct.pack("<BBHI", 16 | kind, len(payload), one["session"], one["counter"])
-        whole = head + payload
-        assert plain_cobs(whole + struct.pack("<I", plain_crc(whole))) + b"\0" == raw(one["wire"])
+        assert Deframer().feed(wire) == [frame]
+        whole = struct.pack("<BBHI", 16 | kind, len(payload), one["session"], one["counter"])
+        whole += payload
+        by_hand = plain_cobs(whole + struct.pack("<I", plain_crc(whole))) + b"\0"
+        assert frame.encode() == by_hand == wire
         seen.add(kind)
     assert seen == set(FrameKind)
 
@@ -234,8 +235,9 @@ def independent(one: dict[str, Any], name: bytes) -> tuple[Any, Any]:
     for role, other in (("host", "device"), ("device", "host")):
         side: Any = NoiseConnection.from_name(name)
         side.set_keypair_from_private_bytes(Keypair.STATIC, raw(one[role]["private"]))
-        fixed = raw(one[f"{role}_ephemeral"]["private"])
-        side.set_keypair_from_private_bytes(Keypair.EPHEMERAL, fixed)
+        side.set_keypair_from_private_bytes(
+            Keypair.EPHEMERAL, raw(one[f"{role}_ephemeral"]["private"])
+        )
         if name == KK_NAME:
             side.set_keypair_from_public_bytes(Keypair.REMOTE_STATIC, raw(one[other]["public"]))
         else:
@@ -269,12 +271,14 @@ def test_handshake(file: str, name: bytes, said: tuple[str, ...]) -> None:
         assert message == raw(one[kind])
         reader.read_message(message)
     state = host.noise_protocol
-    assert bytes(state.cipher_state_encrypt.k) == raw(one["host_to_device"])
-    assert bytes(state.cipher_state_decrypt.k) == raw(one["device_to_host"])
-    assert host.get_handshake_hash() == raw(one["transcript"])
-    for role in ("host", "device"):
-        print_of = fingerprint(raw(one[role]["public"]))
-        assert print_of == raw(one[f"{role}_fingerprint"])
+    for secret, made in (
+        ("host_to_device", bytes(state.cipher_state_encrypt.k)),
+        ("device_to_host", bytes(state.cipher_state_decrypt.k)),
+        ("transcript", host.get_handshake_hash()),
+        ("host_fingerprint", fingerprint(raw(one["host"]["public"]))),
+        ("device_fingerprint", fingerprint(raw(one["device"]["public"]))),
+    ):
+        assert made == raw(one[secret]), secret
 
 
 def test_pairing_secret() -> None:
