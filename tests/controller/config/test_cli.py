@@ -9,68 +9,65 @@ import pytest
 
 from controller.cli import main
 from controller.config.options import LEAVES
+from tests.support.commands import Says
 from tests.support.paths import ROOT
 
 HERE = ROOT / "configs"
 
 
-def test_check_says_ok_of_each_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_ok_of_each_file(said: Says) -> None:
     ours = [str(path) for path in sorted(HERE.rglob("*.toml"))]
     ours = [path for path in ours if "/deploy/" not in path]
-    assert main(["config", "check", "mega", *ours]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    lines = out.splitlines()
+    answer = said(main(["config", "check", "mega", *ours]))
+    lines = answer.out.splitlines()
+    assert answer.done()
     assert lines[0] == "ok: mega: game mega, Mega Blackjack with Buster Blackjack"
     assert [line.split(": ")[1] for line in lines[1:]] == ours
     assert any(": jurisdiction strict, Strict house" in line for line in lines)
     assert any(": table mega-1, Mega 1, dealing Mega Blackjack" in line for line in lines)
 
 
-def test_check_tells_all_problems_and_exits_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_all_problems_and_exits_2(tmp_path: Path, said: Says) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text('schema = 1\n[table]\nname = "x"\ngame = "mega"\n[options]\nx = 1\ndecks = 0\n')
-    assert main(["config", "check", "maxtime", str(bad), str(tmp_path)]) == 2
-    out, err = capsys.readouterr()
-    assert out == "ok: maxtime: game maxtime, MaxTime 21\n"
+    code, out, err = said(main(["config", "check", "maxtime", str(bad), str(tmp_path)]))
+    assert (code, out) == (2, "ok: maxtime: game maxtime, MaxTime 21\n")
     lines = err.splitlines()
     assert lines[0].startswith(f"{bad}: x: is no option; allowed: decks, blackjack, ")
     assert lines[1].startswith(f"{bad}: decks: 0 is not valid here; allowed: 6 or 8 (")
     assert lines[2] == f"{tmp_path}: is not a file; allowed: a TOML file"
-    assert main(["config", "check", str(bad), "--json"]) == 2
-    found = json.loads(capsys.readouterr().out)["files"][0]
-    assert found["file"] == str(bad)
-    assert not found["ok"]
+    answer = said(main(["config", "check", str(bad), "--json"]))
+    found = json.loads(answer.out)["files"][0]
+    assert (answer.code, found["file"], found["ok"]) == (2, str(bad), False)
     assert [problem["where"] for problem in found["problems"]] == [f"{bad}: x", f"{bad}: decks"]
 
 
-def test_show_lists_every_option_with_its_origin(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_lists_every_option_with_its_origin(said: Says) -> None:
     settings = ["--set", "blackjack.tie=push", "--set", "decks=2", "--set", "surrender.when=never"]
-    assert main(["config", "show", "sf21x", *settings]) == 0
-    title, *lines = capsys.readouterr().out.splitlines()
+    title, *lines = said(main(["config", "show", "sf21x", *settings])).out.splitlines()
     assert title == "game sf21x, Super Fun 21 Extreme (configs/games/sf21x.toml)"
     rows = {line.split()[0]: line.split()[1:] for line in lines}
     assert list(rows) == list(LEAVES)
-    assert rows["decks"] == ["2", "--set"]
-    assert rows["blackjack.tie"] == ["push", "--set"]
-    assert rows["blackjack.pays"] == ["5:2", "configs/games/sf21x.toml", "sf21x.6"]
-    assert rows["double.natural"] == ["false", "configs/games/sf21x.toml", "sf21x.4"]
-    assert rows["surrender.of_doubled"][:3] == ["none", "left", "out:"]
+    expected = {
+        "decks": ["2", "--set"],
+        "blackjack.tie": ["push", "--set"],
+        "blackjack.pays": ["5:2", "configs/games/sf21x.toml", "sf21x.6"],
+        "double.natural": ["false", "configs/games/sf21x.toml", "sf21x.4"],
+        "surrender.of_doubled": ["none", "left", "out:"],
+    }
+    assert {path: rows[path][:3] for path in expected} == expected
 
 
-def test_show_explains(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "show", "mega", "--explain"]) == 0
-    out = capsys.readouterr().out
-    assert "    What the dealer does with a soft 17. Allowed: hit or stand.\n" in out
-    assert "    mega.1: Dealer hits on soft 17.\n" in out
-    assert "    How many decks of 52 cards are in the shoe. Allowed: 6 or 8.\n" in out
+def test_show_explains(said: Says) -> None:
+    assert said(main(["config", "show", "mega", "--explain"])).told(
+        "    What the dealer does with a soft 17. Allowed: hit or stand.\n",
+        "    mega.1: Dealer hits on soft 17.\n",
+        "    How many decks of 52 cards are in the shoe. Allowed: 6 or 8.\n",
+    )
 
 
-def test_show_as_json_can_be_laid_over_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "show", "mega", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+def test_show_as_json_can_be_laid_over_again(said: Says) -> None:
+    shown = said(main(["config", "show", "mega", "--json"])).json
     assert shown["kind"] == "game"
     option = shown["options"]["bonus.buster.pays"]
     assert option["value"] == {"4": 6, "5": 10, "6": 15, "7": 50, "8": 250}
@@ -78,36 +75,33 @@ def test_show_as_json_can_be_laid_over_again(capsys: pytest.CaptureFixture[str])
     settings = [f"{path}={json.dumps(row['value'])}" for path, row in shown["options"].items()]
     settings = [setting for setting in settings if not setting.endswith("=null")]
     arguments = [word for setting in settings for word in ("--set", setting)]
-    assert main(["config", "show", "mega", "--json", *arguments]) == 0
-    again = json.loads(capsys.readouterr().out)
+    again = said(main(["config", "show", "mega", "--json", *arguments])).json
     for path, row in shown["options"].items():
         assert again["options"][path]["value"] == row["value"]
 
 
 @pytest.mark.parametrize("table", sorted(path.stem for path in (HERE / "tables").glob("*.toml")))
-def test_show_a_table(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_table(table: str, said: Says) -> None:
     path = str(HERE / "tables" / f"{table}.toml")
-    assert main(["config", "show", path]) == 0
-    out = capsys.readouterr().out
-    assert "jurisdiction default, House default, after South Dakota\n7 seats; USD" in out
-    assert "half 50, white 100, red 500" in out
-    assert main(["config", "show", path, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    assert said(main(["config", "show", path])).told(
+        "jurisdiction default, House default, after South Dakota\n7 seats; USD",
+        "half 50, white 100, red 500",
+    )
+    shown = said(main(["config", "show", path, "--json"])).json
     assert shown["kind"] == "table"
     assert shown["currency"] == {"symbol": "$", "code": "USD", "minor_digits": 2}
     assert shown["game"]["options"]["chips"]["value"][0] == {"name": "half", "value": 50}
     assert shown["game"]["options"]["decks"]["layer"] == "table"
 
 
-def test_show_a_jurisdiction(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_a_jurisdiction(said: Says) -> None:
     path = str(HERE / "jurisdictions" / "strict.toml")
-    assert main(["config", "show", path]) == 0
-    out = capsys.readouterr().out
-    assert "payments declared first: true\n" in out
-    assert "floor_decides: use_next, burn, void\n" in out
-    assert "decks_out; two people\n" in out
-    assert main(["config", "show", path, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    assert said(main(["config", "show", path])).told(
+        "payments declared first: true\n",
+        "floor_decides: use_next, burn, void\n",
+        "decks_out; two people\n",
+    )
+    shown = said(main(["config", "show", path, "--json"])).json
     assert shown["ways"]["error_card"]["options"] == ["use_next", "burn", "void"]
 
 
@@ -126,16 +120,12 @@ def test_show_a_jurisdiction(capsys: pytest.CaptureFixture[str]) -> None:
         (["\udcff"], "\\udcff: there is no game '\\udcff'"),
     ],
 )
-def test_what_show_refuses(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["config", "show", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert words in err
+def test_what_show_refuses(arguments: list[str], words: str, said: Says) -> None:
+    assert said(main(["config", "show", *arguments])).refused(words)
 
 
-def test_a_jurisdiction_has_no_options_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_jurisdiction_has_no_options_to_set(said: Says) -> None:
     path = str(HERE / "jurisdictions" / "strict.toml")
-    assert main(["config", "show", path, "--set", "decks=6"]) == 2
-    assert "a jurisdiction has no game to set options of" in capsys.readouterr().err
+    assert said(main(["config", "show", path, "--set", "decks=6"])).refused(
+        "a jurisdiction has no game to set options of"
+    )

@@ -17,6 +17,7 @@ from controller import terminal
 from controller.cli import main
 from drivers.keys import KeyStore, PairedDevice, keys_directory
 from firmware_protocol.messages import DeviceClass
+from tests.support.commands import Says
 
 AT = "2026-07-29T17:30:00Z"
 TWO = ["--by", "Ann", "--and", "Bo"]
@@ -54,25 +55,26 @@ def test_where_the_keys_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert keys_directory(Path("here")) == Path("here")
 
 
-def test_init_makes_the_keys_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_makes_the_keys_once(tmp_path: Path, said: Says) -> None:
     place = tmp_path / "deep/keys"
-    assert devices("init", "--keys", str(place), "--json") == 0
-    made = json.loads(capsys.readouterr().out)
+    made = said(devices("init", "--keys", str(place), "--json")).json
     assert made["keys"] == str(place)
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    assert devices("init", "--keys", str(place)) == 2
-    assert "the host has its key already; allowed: another directory" in capsys.readouterr().err
-    assert devices("list", "--keys", str(place)) == 0
-    assert capsys.readouterr().out == f"this host's key: {made['host']}\nno device is paired\n"
+    assert said(devices("init", "--keys", str(place))).refused(
+        "the host has its key already; allowed: another directory"
+    )
+    assert said(devices("list", "--keys", str(place))) == (
+        0,
+        f"this host's key: {made['host']}\nno device is paired\n",
+        "",
+    )
 
 
-def test_list(store: KeyStore, capsys: pytest.CaptureFixture[str]) -> None:
-    assert devices("list") == 0
-    own, *lines = capsys.readouterr().out.splitlines()
+def test_list(store: KeyStore, said: Says) -> None:
+    own, *lines = said(devices("list")).out.splitlines()
     assert own.startswith("this host's key: ")
     assert [line.split()[:2] for line in lines] == [["shoe", "SH-1"], ["shoe", "SH-2"]]
-    assert devices("list", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = said(devices("list", "--json")).json
     assert found["host"] == own.removeprefix("this host's key: ")
     assert found["devices"][0] == {
         "class": "shoe",
@@ -85,63 +87,54 @@ def test_list(store: KeyStore, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_show(store: KeyStore, capsys: pytest.CaptureFixture[str]) -> None:
-    assert devices("show", "SH-1") == 0
-    out = capsys.readouterr().out
-    assert "serial number  SH-1\n" in out
-    assert f"paired         {AT} by Cid and Dee\n" in out
-    assert devices("show", "SH-1", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["serial"] == "SH-1"
-    assert devices("show", "SH-9") == 2
-    assert capsys.readouterr().err == (
-        "holecard: SERIAL: SH-9 is not paired; allowed: SH-1, SH-2\n"
+def test_show(store: KeyStore, said: Says) -> None:
+    assert said(devices("show", "SH-1")).told(
+        "serial number  SH-1\n", f"paired         {AT} by Cid and Dee\n"
     )
-    assert devices("show", "../host") == 2
-    assert "is no serial number; allowed: 1 to 20 letters" in capsys.readouterr().err
+    assert said(devices("show", "SH-1", "--json")).json["serial"] == "SH-1"
+    assert said(devices("show", "SH-9")) == (
+        2,
+        "",
+        "holecard: SERIAL: SH-9 is not paired; allowed: SH-1, SH-2\n",
+    )
+    assert said(devices("show", "../host")).refused("is no serial number; allowed: 1 to 20 letters")
 
 
 def test_forget_takes_two_people(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
-    assert devices("forget", "SH-1") == 2
-    assert "--by: is missing: two people must approve" in capsys.readouterr().err
-    assert devices("forget", "SH-1", "--by", "Ann", "--and", "ann") == 2
-    assert "--and: 'ann' is the same person" in capsys.readouterr().err
-    assert devices("forget", "SH-9", *TWO) == 2
-    assert "SH-9 is not paired; allowed: SH-1, SH-2" in capsys.readouterr().err
+    assert said(devices("forget", "SH-1")).refused("--by: is missing: two people must approve")
+    assert said(devices("forget", "SH-1", "--by", "Ann", "--and", "ann")).refused(
+        "--and: 'ann' is the same person"
+    )
+    assert said(devices("forget", "SH-9", *TWO)).refused("SH-9 is not paired; allowed: SH-1, SH-2")
     assert len(store.devices()) == 2
-    assert devices("forget", "SH-1", *TWO) == 0
-    assert capsys.readouterr().out.startswith("forgotten: shoe     SH-1 ")
+    assert said(devices("forget", "SH-1", *TWO)).told("forgotten: shoe     SH-1 ")
     assert [one.serial for one in store.devices()] == ["SH-2"]
     monkeypatch.setattr(terminal, "at_terminal", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("Bo\n"))
-    assert devices("forget", "SH-2", "--by", "Ann", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["serial"] == "SH-2"
-    assert devices("show", "SH-2") == 2
-    assert "SH-2 is not paired; allowed: none is paired yet" in capsys.readouterr().err
+    assert said(devices("forget", "SH-2", "--by", "Ann", "--json")).json["serial"] == "SH-2"
+    assert said(devices("show", "SH-2")).refused("SH-2 is not paired; allowed: none is paired yet")
     last = json.loads((store.directory / "history.jsonl").read_text().splitlines()[-1])
     assert (last["what"], last["by"]) == ("forgotten", ["Ann", "Bo"])
 
 
 @pytest.mark.parametrize("command", [["list"], ["show", "SH-1"], ["forget", "SH-1", *TWO]])
-def test_keys_that_cannot_be_used(
-    store: KeyStore, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    assert devices(*command, "--keys", str(store.directory / "none")) == 2
-    assert "none: there is no such directory; allowed: " in capsys.readouterr().err
+def test_keys_that_cannot_be_used(store: KeyStore, said: Says, command: list[str]) -> None:
+    assert said(devices(*command, "--keys", str(store.directory / "none"))).refused(
+        "none: there is no such directory; allowed: "
+    )
     file = store.directory / "devices/SH-1.json"
     file.chmod(0o644)
-    assert devices(*command) == 2
-    assert f"{file}: others may touch it (mode 644); allowed: mode 600: chmod 600 {file}\n" in (
-        capsys.readouterr().err
+    assert said(devices(*command)).refused(
+        f"{file}: others may touch it (mode 644); allowed: mode 600: chmod 600 {file}\n"
     )
     file.chmod(0o600)
     file.write_text("{}")
-    assert devices(*command) == 2
-    assert f"{file}: is damaged: " in capsys.readouterr().err
+    assert said(devices(*command)).refused(f"{file}: is damaged: ")
 
 
-def test_ports(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ports(monkeypatch: pytest.MonkeyPatch, said: Says) -> None:
     listed = [
         SimpleNamespace(
             device="/dev/ttyUSB0", serial_number="A1", manufacturer="FTDI", product="Cable"
@@ -150,22 +143,20 @@ def test_ports(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     ]
     monkeypatch.setattr(list_ports, "comports", lambda: listed)
     monkeypatch.setattr(usb.backend.libusb1, "get_backend", lambda: None)
-    assert devices("ports") == 0
-    out, err = capsys.readouterr()
-    assert out == "serial:/dev/ttyS0\nadapter:A1  /dev/ttyUSB0  FTDI  Cable\n"
+    code, out, err = said(devices("ports"))
+    assert (code, out) == (0, "serial:/dev/ttyS0\nadapter:A1  /dev/ttyUSB0  FTDI  Cable\n")
     assert "no USB devices are listed: USB needs the library libusb 1.0" in err
-    assert devices("ports", "--json") == 0
-    ports = json.loads(capsys.readouterr().out)["ports"]
+    ports = said(devices("ports", "--json")).json["ports"]
     assert [port["port"] for port in ports] == ["serial:/dev/ttyS0", "adapter:A1"]
-    assert devices("ports", "--usb", "none") == 2
-    assert "--usb: there is no USB backend none; installed: " in capsys.readouterr().err
+    assert said(devices("ports", "--usb", "none")).refused(
+        "--usb: there is no USB backend none; installed: "
+    )
     listed.clear()
-    assert devices("ports") == 0
-    assert capsys.readouterr().out == "nothing is plugged in\n"
+    assert said(devices("ports"))[:2] == (0, "nothing is plugged in\n")
 
 
 def test_what_a_device_calls_itself_commands_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     evil = "\x1b]0;pwn\x07\u202e"
     listed = [
@@ -174,15 +165,12 @@ def test_what_a_device_calls_itself_commands_no_terminal(
     monkeypatch.setattr(list_ports, "comports", lambda: listed)
     monkeypatch.setattr(usb.backend.libusb1, "get_backend", lambda: None)
     for more in ((), ("--json",)):
-        assert devices("ports", *more) == 0
-        out = capsys.readouterr().out
-        assert "serial:/dev/ttyUSB0" in out
-        assert "]0;pwn" in out
-        assert out.replace("\n", "").isprintable()
+        answer = said(devices("ports", *more))
+        assert answer.told("serial:/dev/ttyUSB0", "]0;pwn")
+        assert answer.out.replace("\n", "").isprintable()
 
 
-def test_help_says_where_the_keys_lie(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_says_where_the_keys_lie(said: Says) -> None:
     for arguments in (["--help"], ["pair", "--help"], ["init", "--help"]):
-        assert devices(*arguments) == 0
-        assert "$HOLECARD_KEYS" in capsys.readouterr().out
+        assert said(devices(*arguments)).told("$HOLECARD_KEYS")
     assert main(["devices"]) == 2

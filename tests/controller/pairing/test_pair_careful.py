@@ -17,6 +17,7 @@ from drivers.keys import KeyStore
 from drivers.ports import PortRefused, discovery
 from firmware_protocol.device import Describe, InjectDefect, Plug, ServiceSwitch
 from firmware_protocol.tablelink import fingerprint_text
+from tests.support.commands import Says
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
 from tests.support.terminal import at_terminal, shows, until
 
@@ -42,63 +43,64 @@ def key_of(device: Standing) -> str:
 
 
 def test_a_key_that_does_not_match_is_not_offered(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, said: Says
 ) -> None:
     wanted = "0" * 32
-    assert pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", wanted) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "--fingerprint: it does not match: the device there has another key" in err
-    assert "allowed: the key on the label or in the papers of ST-7" in err
+    answer = said(pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", wanted))
+    assert answer.refused(
+        "--fingerprint: it does not match: the device there has another key",
+        "allowed: the key on the label or in the papers of ST-7",
+    )
     digits = key_of(bench)
     for shown in (digits, digits.replace("-", ""), digits[:9]):
-        assert shown.lower() not in err.lower()
+        assert shown.lower() not in answer.err.lower()
     assert bench.host is None
     assert store.devices() == []
 
 
 def test_a_key_that_matches_is_asked_for_no_more(
-    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, typed: Typed, said: Says
 ) -> None:
     typed(codes=(bench.label,))
-    assert pair(str(bench.port), *TWO, "--fingerprint", key_of(bench)) == 0
-    assert "Is this the device" not in capsys.readouterr().err
+    answer = said(pair(str(bench.port), *TWO, "--fingerprint", key_of(bench)))
+    assert answer.code == 0
+    assert "Is this the device" not in answer.err
 
 
 # --- the same number, another key ------------------------------------------------------------
 
 
-def paired_before(bench: Standing, twin: Standing, capsys: pytest.CaptureFixture[str]) -> str:
+def paired_before(bench: Standing, twin: Standing, said: Says) -> str:
     """The twin was paired; the bench's device is at the port now. The twin's key."""
-    assert pair(str(twin.port), *TWO, "--label", twin.label) == 0
-    capsys.readouterr()
+    assert said(pair(str(twin.port), *TWO, "--label", twin.label)).code == 0
     return key_of(twin)
 
 
 def test_without_replace_it_is_said_that_the_key_is_another(
-    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, twin: Standing, store: KeyStore, said: Says
 ) -> None:
-    former = paired_before(bench, twin, capsys)
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
-    err = capsys.readouterr().err
-    assert f"by Ann Lee and Bo Chan, with another key: {former}; allowed: --replace" in err
+    former = paired_before(bench, twin, said)
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).refused(
+        f"by Ann Lee and Bo Chan, with another key: {former}; allowed: --replace"
+    )
     assert bench.host is None
 
 
 def test_with_replace_somebody_has_to_confirm_another_key(
-    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, twin: Standing, store: KeyStore, said: Says
 ) -> None:
-    former = paired_before(bench, twin, capsys)
+    former = paired_before(bench, twin, said)
     again = [str(bench.port), *TWO, "--label", bench.label, "--replace"]
-    assert pair(*again) == 2
-    err = capsys.readouterr().err
-    assert f"its key: {key_of(bench)}\nthe key that it was paired with: {former}\n" in err
-    assert "--replace: ST-7 has another key than the one that it was paired with" in err
-    assert "allowed: --fingerprint with the key on its label" in err
+    assert said(pair(*again)).refused(
+        f"its key: {key_of(bench)}\nthe key that it was paired with: {former}\n",
+        "--replace: ST-7 has another key than the one that it was paired with",
+        "allowed: --fingerprint with the key on its label",
+    )
     assert bench.host is None
     assert store.devices()[0].fingerprint == former
-    assert pair(*again, "--fingerprint", key_of(bench)) == 0
-    assert "It has another key than the one that it was paired with" in capsys.readouterr().err
+    assert said(pair(*again, "--fingerprint", key_of(bench))).failed(
+        0, "It has another key than the one that it was paired with"
+    )
     assert store.devices()[0].fingerprint == key_of(bench)
 
 
@@ -107,17 +109,15 @@ def test_with_replace_it_is_asked_at_a_terminal(
     twin: Standing,
     store: KeyStore,
     typed: Typed,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
-    former = paired_before(bench, twin, capsys)
+    former = paired_before(bench, twin, said)
     typed("no")
-    assert pair(str(bench.port), *TWO, "--replace") == 1
-    err = capsys.readouterr().err
-    assert f"the key that it was paired with: {former}\n" in err
-    question = (
-        "It has another key than the one that it was paired with, which this one replaces.\nIs"
+    assert said(pair(str(bench.port), *TWO, "--replace")).failed(
+        1,
+        f"the key that it was paired with: {former}\n",
+        "It has another key than the one that it was paired with, which this one replaces.\nIs",
     )
-    assert question in err
     assert store.devices()[0].fingerprint == former
     typed("yes", codes=(bench.label,))
     assert pair(str(bench.port), *TWO, "--replace") == 0
@@ -125,34 +125,34 @@ def test_with_replace_it_is_asked_at_a_terminal(
 
 
 def test_with_replace_the_same_key_needs_no_word(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, said: Says
 ) -> None:
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
-    assert pair(str(bench.port), *TWO, "--label", bench.label, "--replace") == 0
-    assert "it was paired with the same key\n" in capsys.readouterr().err
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label, "--replace")).failed(
+        0, "it was paired with the same key\n"
+    )
 
 
 # --- two devices with one number --------------------------------------------------------------
 
 
 def test_of_two_devices_none_is_taken_by_chance(
-    bench: Standing, twin: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, twin: Standing, store: KeyStore, said: Says
 ) -> None:
     head = bench.request(Describe())["head"]
-    assert pair(bench.usb, *TWO, "--label", bench.label) == 2
     names = [f"{bench.usb} (bus 1 address {number})" for number in (1, 2)]
-    assert capsys.readouterr().err == (
-        f"holecard: PORT: 2 devices say that they are ST-7; allowed: {names[0]!r} or "
-        f"{names[1]!r}; or pull the others\n"
+    assert said(pair(bench.usb, *TWO, "--label", bench.label)).mistaken(
+        f"holecard: PORT: 2 devices say that they are ST-7; allowed: {names[0]!r} or {names[1]!r}; "
+        "or pull the others\n"
     )
     assert bench.request(Describe())["head"] == head
     # One of them as it is listed; `ports` lists it so.
-    assert main(["devices", "ports", "--usb", f"sim={bench.bus}"]) == 0
-    assert names[1] in capsys.readouterr().out
-    assert pair(names[1], *TWO, "--label", twin.label) == 0
+    assert said(main(["devices", "ports", "--usb", f"sim={bench.bus}"])).told(names[1])
+    assert said(pair(names[1], *TWO, "--label", twin.label)).code == 0
     assert (twin.host is None, bench.host) == (False, None)
-    assert pair(f"{bench.usb} (bus 1 address 9)", *TWO, "--label", WRONG) == 2
-    assert "no such device is plugged in" in capsys.readouterr().err
+    assert said(pair(f"{bench.usb} (bus 1 address 9)", *TWO, "--label", WRONG)).refused(
+        "no such device is plugged in"
+    )
     # And when the other one is pulled, the number is enough.
     twin.request(Plug(connected=False))
     assert (
@@ -162,22 +162,20 @@ def test_of_two_devices_none_is_taken_by_chance(
 
 
 @pytest.mark.parametrize("text", ["ttyUSB0 (bus 1 address 2)", "usb: (bus 1 address 2)"])
-def test_a_place_makes_no_address_of_what_is_none(
-    store: KeyStore, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    assert pair(text, *TWO, "--label", WRONG) == 2
-    assert "holecard: PORT: " in capsys.readouterr().err
+def test_a_place_makes_no_address_of_what_is_none(store: KeyStore, said: Says, text: str) -> None:
+    assert said(pair(text, *TWO, "--label", WRONG)).refused("holecard: PORT: ")
 
 
 def test_two_adapters_with_one_number_are_refused(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     def several(number: str) -> str:
         raise PortRefused(f"adapter:{number}: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)")
 
     monkeypatch.setattr(discovery, "adapter_path", several)
-    assert pair("adapter:A1", *TWO, "--label", WRONG) == 2
-    assert "PORT: adapter:A1: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)" in capsys.readouterr().err
+    assert said(pair("adapter:A1", *TWO, "--label", WRONG)).refused(
+        "PORT: adapter:A1: has 2 ports (/dev/ttyUSB0, /dev/ttyUSB1)"
+    )
 
 
 # --- what is empty, and what is no text -------------------------------------------------------
@@ -201,20 +199,17 @@ def test_what_is_empty(
     store: KeyStore,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
     arguments: list[str],
     words: str,
 ) -> None:
     (tmp_path / "here").mkdir(mode=0o700)
     monkeypatch.chdir(tmp_path / "here")
-    assert main(["devices", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert said(main(["devices", *arguments])).refused(words)
     assert list((tmp_path / "here").iterdir()) == []
 
 
-def test_a_user_without_a_home(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, said: Says) -> None:
     def none(self: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -222,57 +217,58 @@ def test_a_user_without_a_home(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "expanduser", none)
     for command in (["init"], ["list"], ["pair", "/dev/x", *TWO, "--label", WRONG]):
-        assert main(["devices", *command]) == 2
-        assert "$HOLECARD_KEYS: is not set, and this user has no home" in capsys.readouterr().err
+        assert said(main(["devices", *command])).refused(
+            "$HOLECARD_KEYS: is not set, and this user has no home"
+        )
 
 
-def test_no_input_at_all(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_input_at_all(store: KeyStore, monkeypatch: pytest.MonkeyPatch, said: Says) -> None:
     """As `<&-` of a shell makes it."""
     monkeypatch.setattr(sys, "stdin", None)
-    assert pair("/dev/x", *TWO) == 2
-    assert "--label: is missing" in capsys.readouterr().err
-    assert pair("/dev/x", *TWO, "--label", "-") == 2
-    assert "--label: a label code has 36 digits, not 0" in capsys.readouterr().err
+    assert said(pair("/dev/x", *TWO)).refused("--label: is missing")
+    assert said(pair("/dev/x", *TWO, "--label", "-")).refused(
+        "--label: a label code has 36 digits, not 0"
+    )
 
 
 def test_an_input_that_is_no_text(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: KeyStore, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     def noise() -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8")
 
     monkeypatch.setattr(sys, "stdin", noise())
-    assert pair("/dev/x", *TWO, "--label", "-") == 2
-    assert "--label: a label code has the digits 0 to 9" in capsys.readouterr().err
+    assert said(pair("/dev/x", *TWO, "--label", "-")).refused(
+        "--label: a label code has the digits 0 to 9"
+    )
     monkeypatch.setattr(sys, "stdin", noise())
     monkeypatch.setattr(terminal, "at_terminal", lambda: True)
-    assert main(["devices", "forget", "ST-7", "--by", "Ann"]) == 2
-    assert "ST-7 is not paired" in capsys.readouterr().err
+    assert said(main(["devices", "forget", "ST-7", "--by", "Ann"])).refused("ST-7 is not paired")
 
 
 def test_a_device_that_cannot_work_says_so(
-    bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, hasty: None, said: Says
 ) -> None:
     bench.request(InjectDefect("memory"))
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
-    err = capsys.readouterr().err
-    assert "nothing answered" in err
-    assert "it hints: it cannot work" in err
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(
+        1, "nothing answered", "it hints: it cannot work"
+    )
 
 
-def test_help_of_each_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_each_command_has_examples(said: Says) -> None:
     for command in ("init", "ports", "pair", "list", "show", "forget"):
-        assert main(["devices", command, "--help"]) == 0
-        assert f"examples:\n  holecard devices {command}" in capsys.readouterr().out
-    assert main(["devices", "ports", "--help"]) == 0
-    assert "holecard devices ports --usb sim=run/bus\n" in capsys.readouterr().out
+        assert said(main(["devices", command, "--help"])).told(
+            f"examples:\n  holecard devices {command}"
+        )
+    assert said(main(["devices", "ports", "--help"])).told(
+        "holecard devices ports --usb sim=run/bus\n"
+    )
 
 
-def test_a_bus_without_devices_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["devices", "ports", "--usb", f"sim={tmp_path}/none"]) == 0
-    assert f"no USB devices are found through sim={tmp_path}/none" in capsys.readouterr().err
+def test_a_bus_without_devices_is_told(tmp_path: Path, said: Says) -> None:
+    assert said(main(["devices", "ports", "--usb", f"sim={tmp_path}/none"])).failed(
+        0, f"no USB devices are found through sim={tmp_path}/none"
+    )
 
 
 # --- a real terminal --------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import asyncio
 import fcntl
 import getpass
 import io
-import json
 import os
 import pty
 import subprocess
@@ -25,6 +24,7 @@ from firmware_protocol.device import Describe, LineNoise, Plug, ServiceSwitch
 from firmware_protocol.host import Introduction, PairingAlert, PairingEvent, pairing
 from firmware_protocol.messages import Alert, AlertCode
 from firmware_protocol.tablelink import fingerprint_text
+from tests.support.commands import Says
 from tests.support.devices.standing import (
     PATIENCE,
     TWO,
@@ -41,26 +41,20 @@ HEAD_PAIRED = 3
 """Records of a device that was switched on, put into service, and paired: POWER, TAMPER, PAIRED."""
 
 
-def test_pairing_over_serial(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
-    out, err = capsys.readouterr()
+def test_pairing_over_serial(bench: Standing, store: KeyStore, said: Says) -> None:
+    code, out, err = said(pair(str(bench.port), *TWO, "--label", bench.label))
     (paired,) = store.devices()
     assert (paired.key, paired.by) == (bench.identity.public, ("Ann Lee", "Bo Chan"))
     assert paired.paired_at.endswith("Z")
     assert out.startswith("paired: station  ST-7 ")
-    assert err == (f"station ST-7, Holecard Sim station\nits key: {paired.fingerprint}\n")
-    assert bench.host == own_fingerprint(store)
+    words = f"station ST-7, Holecard Sim station\nits key: {paired.fingerprint}\n"
+    assert (code, err, bench.host) == (0, words, own_fingerprint(store))
 
 
-def test_pairing_over_usb_as_json(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pairing_over_usb_as_json(bench: Standing, store: KeyStore, said: Says) -> None:
     shown = fingerprint_text(bench.identity.fingerprint)
     code = ["--label", bench.label.replace("-", " ").lower(), "--fingerprint", shown.lower()]
-    assert pair(bench.usb, *TWO, *code, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert said(pair(bench.usb, *TWO, *code, "--json")).json == {
         "class": "station",
         "serial": "ST-7",
         "maker": "Holecard",
@@ -80,40 +74,38 @@ def test_the_code_from_standard_input(
 
 
 def test_at_a_terminal_everything_is_asked_for(
-    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, typed: Typed, said: Says
 ) -> None:
     slip = ("0" if bench.label[0] != "0" else "1") + bench.label[1:]
     typed("yes", "Ann", "Bo", codes=(slip, bench.label[:-2], bench.label))
-    assert pair(str(bench.port)) == 0
+    answer = said(pair(str(bench.port)))
+    assert answer.failed(
+        0, "a digit was mistyped; try again", "36 digits, not 34; try again", "Is this the device"
+    )
     assert store.devices()[0].by == ("Ann", "Bo")
-    err = capsys.readouterr().err
-    assert "a digit was mistyped; try again" in err
-    assert "36 digits, not 34; try again" in err
-    assert "Is this the device" in err
-    assert bench.label not in err
+    assert bench.label not in answer.err
     # A slip is noticed by the check digits: the device never heard of it.
     assert bench.request(Describe())["head"] == HEAD_PAIRED
 
 
 def test_a_key_that_people_do_not_confirm(
-    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, typed: Typed, said: Says
 ) -> None:
     for answer in ("no", "", "yes please"):
         typed(answer)
-        assert pair(str(bench.port)) == 1
-        assert capsys.readouterr().err.endswith("not paired: the key was not confirmed\n")
+        assert said(pair(str(bench.port))).failed(1, "not paired: the key was not confirmed\n")
     typed()
-    assert pair(str(bench.port)) == 1
-    assert capsys.readouterr().err.endswith("\nnot paired: the question was not answered\n")
+    assert said(pair(str(bench.port))).failed(1, "\nnot paired: the question was not answered\n")
     assert bench.host is None
 
 
 def test_a_code_that_is_mistyped_three_times(
-    bench: Standing, store: KeyStore, typed: Typed, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, typed: Typed, said: Says
 ) -> None:
     typed("yes", "Ann", "Bo", codes=("1", "2", "3"))
-    assert pair(str(bench.port)) == 2
-    assert "label: no code in 3 tries; the device has not been asked" in capsys.readouterr().err
+    assert said(pair(str(bench.port))).refused(
+        "label: no code in 3 tries; the device has not been asked"
+    )
     assert store.devices() == []
 
 
@@ -124,24 +116,24 @@ def test_a_wrong_code(
     bench: Standing,
     store: KeyStore,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(pairing, "PAIR_WAIT_MS", 1000)
-        assert pair(str(bench.port), *TWO, "--label", WRONG) == 1
-    err = capsys.readouterr().err
-    assert "not paired: ST-7: it did not agree: most likely the label code" in err
-    assert "it hints: the label code is not its own" in err
+        assert said(pair(str(bench.port), *TWO, "--label", WRONG)).failed(
+            1,
+            "not paired: ST-7: it did not agree: most likely the label code",
+            "it hints: the label code is not its own",
+        )
     assert store.devices() == []
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
 
 
-def test_a_service_switch_that_is_off(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_service_switch_that_is_off(bench: Standing, store: KeyStore, said: Says) -> None:
     bench.request(ServiceSwitch(False))
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
-    assert capsys.readouterr().err.endswith("not paired: the service switch of ST-7 is off\n")
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(
+        1, "not paired: the service switch of ST-7 is off\n"
+    )
 
 
 def test_a_device_that_stops_taking_part(
@@ -150,7 +142,7 @@ def test_a_device_that_stops_taking_part(
     typed: Typed,
     hasty: None,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     typed("yes", "Ann", "Bo")
 
@@ -159,25 +151,24 @@ def test_a_device_that_stops_taking_part(
         return bench.label
 
     monkeypatch.setattr(getpass, "getpass", turn_off)
-    assert pair(str(bench.port)) == 1
-    err = capsys.readouterr().err
-    assert "not paired: ST-7: it does not take part: its service switch is off, or it has" in err
-    assert "it hints: its service switch is off" in err
+    assert said(pair(str(bench.port))).failed(
+        1,
+        "not paired: ST-7: it does not take part: its service switch is off, or it has",
+        "it hints: its service switch is off",
+    )
     assert store.devices() == []
 
 
-def test_nobody_answers(store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_answers(store: KeyStore, hasty: None, said: Says) -> None:
     master, slave = pty.openpty()
     tty.setraw(slave)
-    assert pair(os.ttyname(slave), *TWO, "--label", WRONG) == 1
+    answer = said(pair(os.ttyname(slave), *TWO, "--label", WRONG))
     os.close(master)
     os.close(slave)
-    assert "nothing answered: no device, one without power" in capsys.readouterr().err
+    assert answer.failed(1, "nothing answered: no device, one without power")
 
 
-def test_a_port_that_goes_in_the_middle(
-    store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_that_goes_in_the_middle(store: KeyStore, said: Says) -> None:
     master, slave = pty.openpty()
     tty.setraw(slave)
     path = os.ttyname(slave)
@@ -189,18 +180,17 @@ def test_a_port_that_goes_in_the_middle(
 
     puller = threading.Thread(target=pull)
     puller.start()
-    assert pair(path, *TWO, "--label", WRONG) == 1
+    answer = said(pair(path, *TWO, "--label", WRONG))
     puller.join(PATIENCE)
     words = f"not paired: {path}: the port has gone: it was unplugged or hung up\n"
-    assert capsys.readouterr().err == words
+    assert answer == (1, "", words)
 
 
 def test_a_line_that_garbles_everything(
-    bench: Standing, store: KeyStore, hasty: None, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, hasty: None, said: Says
 ) -> None:
     bench.request(LineNoise(flip=1.0))
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 1
-    assert "nothing answered" in capsys.readouterr().err
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(1, "nothing answered")
 
 
 def test_the_cable_is_pulled(
@@ -208,7 +198,7 @@ def test_the_cable_is_pulled(
     store: KeyStore,
     typed: Typed,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     typed("yes", "Ann", "Bo")
 
@@ -217,8 +207,7 @@ def test_the_cable_is_pulled(
         return bench.label
 
     monkeypatch.setattr(getpass, "getpass", pull)
-    assert pair(str(bench.port)) == 2
-    assert "there is no such port" in capsys.readouterr().err
+    assert said(pair(str(bench.port))).refused("there is no such port")
     assert store.devices() == []
 
 
@@ -228,7 +217,7 @@ def test_the_device_is_another_one_when_the_code_is_typed(
     typed: Typed,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     (tmp_path / "other").mkdir()
     with standing(tmp_path / "other", "ST-8") as other:
@@ -240,9 +229,8 @@ def test_the_device_is_another_one_when_the_code_is_typed(
             return bench.label
 
         monkeypatch.setattr(getpass, "getpass", swap)
-        assert pair(str(bench.port)) == 1
+        assert said(pair(str(bench.port))).failed(1, "(wrong-device: expected ST-7, found ST-8)")
         bench.port.unlink()
-    assert "(wrong-device: expected ST-7, found ST-8)" in capsys.readouterr().err
     assert store.devices() == []
 
 
@@ -300,12 +288,9 @@ def test_a_real_terminal(bench: Standing, store: KeyStore) -> None:
     ],
 )
 def test_arguments_are_looked_at_before_the_port_is(
-    store: KeyStore, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+    store: KeyStore, said: Says, arguments: list[str], words: str
 ) -> None:
-    assert pair("/dev/no-such-port", *arguments) == 2
-    err = capsys.readouterr().err
-    assert words in err
-    assert err.count("\n") == 1
+    assert said(pair("/dev/no-such-port", *arguments)).mistaken(words)
 
 
 @pytest.mark.parametrize(
@@ -318,53 +303,50 @@ def test_arguments_are_looked_at_before_the_port_is(
         ("usb+none:SH-1", "PORT: there is no USB backend none; installed: libusb1, sim"),
     ],
 )
-def test_ports_that_cannot_be(
-    store: KeyStore, capsys: pytest.CaptureFixture[str], port: str, words: str
-) -> None:
-    assert pair(port, *TWO, "--label", WRONG) == 2
-    assert words in capsys.readouterr().err
+def test_ports_that_cannot_be(store: KeyStore, said: Says, port: str, words: str) -> None:
+    assert said(pair(port, *TWO, "--label", WRONG)).refused(words)
 
 
-def test_a_port_that_is_busy(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_that_is_busy(bench: Standing, store: KeyStore, said: Says) -> None:
     holder = os.open(bench.port, os.O_RDWR | os.O_NOCTTY)
     fcntl.flock(holder, fcntl.LOCK_EX)
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
+    answer = said(pair(str(bench.port), *TWO, "--label", bench.label))
     os.close(holder)
-    assert "it is in use by another program" in capsys.readouterr().err
+    assert answer.refused("it is in use by another program")
 
 
 def test_a_pairing_is_replaced_only_with_replace(
-    bench: Standing, store: KeyStore, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, said: Says
 ) -> None:
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).code == 0
     again = ["--by", "Cid", "--and", "Dee", "--label", bench.label]
-    assert pair(str(bench.port), *again) == 2
-    assert "by Ann Lee and Bo Chan; allowed: --replace, to pair it again" in capsys.readouterr().err
+    assert said(pair(str(bench.port), *again)).refused(
+        "by Ann Lee and Bo Chan; allowed: --replace, to pair it again"
+    )
     assert pair(str(bench.port), *again, "--replace") == 0
     assert store.devices()[0].by == ("Cid", "Dee")
 
 
 def test_a_device_of_another_host_says_so(
-    bench: Standing, store: KeyStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, tmp_path: Path, said: Says
 ) -> None:
     KeyStore.create(tmp_path / "other")
     keys = ["--keys", str(tmp_path / "other")]
     assert pair(str(bench.port), *TWO, "--label", bench.label, *keys) == 0
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
-    assert "it is paired with another host, which will lose it" in capsys.readouterr().err
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(
+        0, "it is paired with another host, which will lose it"
+    )
 
 
 def test_keys_that_cannot_be_used(
-    bench: Standing, store: KeyStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bench: Standing, store: KeyStore, tmp_path: Path, said: Says
 ) -> None:
     arguments = [str(bench.port), *TWO, "--label", bench.label]
-    assert pair(*arguments, "--keys", str(tmp_path / "none")) == 2
-    assert "there is no such directory; allowed: `holecard devices init`" in capsys.readouterr().err
+    assert said(pair(*arguments, "--keys", str(tmp_path / "none"))).refused(
+        "there is no such directory; allowed: `holecard devices init`"
+    )
     store.directory.chmod(0o755)
-    assert pair(*arguments) == 2
-    assert f"mode 700: chmod 700 {store.directory}" in capsys.readouterr().err
+    assert said(pair(*arguments)).refused(f"mode 700: chmod 700 {store.directory}")
     assert bench.host is None
 
 
@@ -372,17 +354,16 @@ def test_a_full_disk_is_noticed_before_the_device_is_paired(
     bench: Standing,
     store: KeyStore,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     def full(self: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", full)
-        assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
-    err = capsys.readouterr().err
-    assert "cannot be written: no space left on device" in err
-    assert "now knows this host" not in err
+        answer = said(pair(str(bench.port), *TWO, "--label", bench.label))
+    assert answer.failed(2, "cannot be written: no space left on device")
+    assert "now knows this host" not in answer.err
     assert bench.host is None
 
 
@@ -390,7 +371,7 @@ def test_a_key_that_cannot_be_kept_after_all(
     bench: Standing,
     store: KeyStore,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     add = KeyStore.add
 
@@ -403,9 +384,9 @@ def test_a_key_that_cannot_be_kept_after_all(
             add(self, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(KeyStore, "add", fill)
-    assert pair(str(bench.port), *TWO, "--label", bench.label) == 2
-    err = capsys.readouterr().err
-    assert "no space left on device; ST-7 now knows this host: pair it again" in err
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).refused(
+        "no space left on device; ST-7 now knows this host: pair it again"
+    )
 
 
 class _Hinting(Introduction):

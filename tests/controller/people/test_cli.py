@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import pty
 import signal
@@ -17,7 +16,8 @@ from argon2.exceptions import HashingError
 
 from controller.cli import main
 from controller.people import PeopleFile, pins
-from tests.support.table.simulated.house import KEY, PINS, house, put
+from tests.support.commands import Says
+from tests.support.table.simulated.house import PINS, has_pin, house, put, who
 from tests.support.table.typed.at_command import (
     IVY,
     PIN,
@@ -50,92 +50,74 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeopleFile:
 # --- beginning --------------------------------------------------------------------------------
 
 
-def test_init_makes_a_file_and_its_key(
-    empty: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert people("init") == 0
-    out, err = capsys.readouterr()
+def test_init_makes_a_file_and_its_key(empty: PeopleFile, said: Says) -> None:
+    code, out, err = said(people("init"))
     key = empty.read().key
-    assert out == (f"made {empty.file}\nits key: {empty.key_file}, fingerprint {key.fingerprint}\n")
+    words = f"made {empty.file}\nits key: {empty.key_file}, fingerprint {key.fingerprint}\n"
+    assert (code, out) == (0, words)
     assert f"Keep a backup of {empty.key_file}" in err
     assert key.open().hex() not in out + err
-    assert people("list") == 0
-    assert capsys.readouterr().out == "no people yet\n"
-    assert people("init") == 2
-    assert "people.json: exists already; allowed: a different file" in capsys.readouterr().err
+    assert said(people("list")) == (0, "no people yet\n", "")
+    assert said(people("init")).refused("people.json: exists already; allowed: a different file")
 
 
-def test_init_where_it_is_told_to(
-    tmp_path: Path, file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_where_it_is_told_to(tmp_path: Path, file: PeopleFile, said: Says) -> None:
     place, keys = tmp_path / "o" / "p.json", tmp_path / "k"
-    assert people("init", "--file", str(place), "--keys", str(keys), "--json") == 0
-    made = json.loads(capsys.readouterr().out)
+    made = said(people("init", "--file", str(place), "--keys", str(keys), "--json")).json
     assert (made["file"], made["key"]) == (str(place), str(keys / "people.key"))
     assert made["fingerprint"] == PeopleFile(place, keys).read().key.fingerprint
 
 
-def test_the_first_person_needs_no_init(
-    empty: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert with_pin(*IVY, *TWO) == 0
+def test_the_first_person_needs_no_init(empty: PeopleFile, said: Says) -> None:
+    assert said(with_pin(*IVY, *TWO)).failed(0, "Keep a backup of ")
     assert [one.badge for one in empty.read().every] == ["D-20"]
-    assert "Keep a backup of " in capsys.readouterr().err
 
 
-def test_a_key_that_is_gone_is_not_made_anew(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_that_is_gone_is_not_made_anew(file: PeopleFile, said: Says) -> None:
     file.key_file.unlink()
-    assert with_pin(*IVY, *TWO) == 2
-    assert "people.key: is missing; allowed: the file from a backup" in capsys.readouterr().err
+    assert said(with_pin(*IVY, *TWO)).refused(
+        "people.key: is missing; allowed: the file from a backup"
+    )
     assert not file.key_file.exists()
 
 
 # --- adding -----------------------------------------------------------------------------------
 
 
-def test_somebody_is_added_by_two_people(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert with_pin(*IVY, *TWO) == 0
-    out, err = capsys.readouterr()
-    assert out == "added: D-20         Ivy North                dealer\n"
-    assert err == ""
-    made = file.read().find("D-20")
-    assert made is not None
-    assert KEY.fits(made.verifier(), "D-20", PIN)
+def test_somebody_is_added_by_two_people(file: PeopleFile, said: Says) -> None:
+    assert said(with_pin(*IVY, *TWO)) == (
+        0,
+        "added: D-20         Ivy North                dealer\n",
+        "",
+    )
+    assert has_pin(file, "D-20", PIN)
     (line,) = history(file)
     assert (line["what"], line["by"], line["badge"]) == ("added", ["Ann Lee", "Bo Chan"], "D-20")
     assert PIN not in file.file.read_text() + file.history_file.read_text()
 
 
 def test_somebody_is_added_at_a_terminal(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     sit(monkeypatch, "Ann Lee", "Bo Chan", hidden=("123456", PIN, "999999", PIN, PIN))
-    assert people(*IVY, "--json") == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out) == {
+    answer = said(people(*IVY, "--json"))
+    assert answer.json == {
         "badge": "D-20",
         "name": "Ivy North",
         "roles": ["dealer"],
         "disabled": False,
     }
-    assert "only counts on, or repeats one digit" in err
-    assert "the two PINs differ; try again" in err
-    assert PIN not in err
+    assert answer.failed(
+        0, "only counts on, or repeats one digit", "the two PINs differ; try again"
+    )
+    assert PIN not in answer.err
     assert history(file)[0]["by"] == ["Ann Lee", "Bo Chan"]
 
 
-def test_whoever_has_another_badge_is_one_person_with_both(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_whoever_has_another_badge_is_one_person_with_both(file: PeopleFile, said: Says) -> None:
     same = ("add", "D-20", "--name", "bo   CHAN", "--roles", "floor,dealer")
-    assert with_pin(*same, *TWO) == 0
-    assert "Bo Chan has the badge F-2 too" in capsys.readouterr().err
-    made = file.read().find("D-20")
-    assert made is not None
+    assert said(with_pin(*same, *TWO)).failed(0, "Bo Chan has the badge F-2 too")
+    made = who(file, "D-20")
     assert (made.name, made.roles) == ("bo CHAN", ("dealer", "floor"))
 
 
@@ -159,15 +141,10 @@ WRONG: Final = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused_changes_nothing(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_what_is_refused_changes_nothing(file: PeopleFile, said: Says, name: str) -> None:
     before = file.file.read_bytes()
     arguments, words = WRONG[name]
-    assert with_pin(*arguments) == 2
-    err = capsys.readouterr().err
-    assert words in err
-    assert len(err.splitlines()) == 1
+    assert said(with_pin(*arguments)).mistaken(words)
     assert file.file.read_bytes() == before
     assert not file.history_file.exists()
 
@@ -175,17 +152,16 @@ def test_what_is_refused_changes_nothing(
 # --- changing ---------------------------------------------------------------------------------
 
 
-def test_disable_enable_and_roles(file: PeopleFile, capsys: pytest.CaptureFixture[str]) -> None:
-    assert people("disable", "d-17", *TWO) == 0
-    assert people("enable", "D-17", *TWO) == 0
-    assert people("roles", "D-17", "floor, dealer", *TWO, "--json") == 0
-    out, err = capsys.readouterr()
-    assert "disabled: D-17         Ann Lee                  dealer (disabled)\n" in out
-    assert "enabled: D-17         Ann Lee                  dealer\n" in out
-    assert '"floor"' in out
-    assert err == ""
-    assert [line["what"] for line in history(file)] == ["disabled", "enabled", "roles"]
-    assert history(file)[-1]["roles"] == ["dealer", "floor"]
+def test_disable_enable_and_roles(file: PeopleFile, said: Says) -> None:
+    line = "abled: D-17         Ann Lee                  dealer"
+    assert said(people("disable", "d-17", *TWO)) == (0, f"dis{line} (disabled)\n", "")
+    assert said(people("enable", "D-17", *TWO)) == (0, f"en{line}\n", "")
+    assert said(people("roles", "D-17", "floor, dealer", *TWO, "--json")).told('"floor"')
+    assert [(line["what"], line["roles"]) for line in history(file)] == [
+        ("disabled", ["dealer"]),
+        ("enabled", ["dealer"]),
+        ("roles", ["dealer", "floor"]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -204,68 +180,59 @@ def test_disable_enable_and_roles(file: PeopleFile, capsys: pytest.CaptureFixtur
     ],
 )
 def test_what_cannot_be_changed_is_said_before_anybody_is_asked(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+    file: PeopleFile, said: Says, arguments: tuple[str, ...], words: str
 ) -> None:
     before = file.file.read_bytes()
-    assert people(*arguments) == 2
-    assert words in capsys.readouterr().err
+    assert said(people(*arguments)).refused(words)
     assert file.file.read_bytes() == before
 
 
-def test_the_last_one_who_can_be_floor_is_told_of(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_last_one_who_can_be_floor_is_told_of(file: PeopleFile, said: Says) -> None:
     told = "no enabled badge has the role floor any more\n"
-    assert people("disable", "F-2", *TWO) == 0
-    assert people("roles", "F-9", "dealer", *TWO) == 0
-    assert capsys.readouterr().err == ""
-    assert people("disable", "F-3", *TWO) == 0
-    assert capsys.readouterr().err == told
-    assert people("disable", "D-17", *TWO) == 0
-    assert capsys.readouterr().err == ""
-    assert people("enable", "F-3", *TWO) == 0
-    assert people("roles", "F-3", "dealer", *TWO) == 0
-    assert capsys.readouterr().err == told
+    for words, warning in (
+        ("disable F-2", ""),
+        ("roles F-9 dealer", ""),
+        ("disable F-3", told),
+        ("disable D-17", ""),
+        ("enable F-3", ""),
+        ("roles F-3 dealer", told),
+    ):
+        assert said(people(*words.split(), *TWO)).done(warning), words
 
 
-def test_reset_gives_another_pin(file: PeopleFile, capsys: pytest.CaptureFixture[str]) -> None:
-    assert with_pin("reset", "d-17", *TWO) == 0
-    assert capsys.readouterr().out.startswith("reset: D-17 ")
-    made = file.read().find("D-17")
-    assert made is not None
-    assert KEY.fits(made.verifier(), "D-17", PIN)
-    assert not KEY.fits(made.verifier(), "D-17", PINS["D-17"])
-    assert with_pin("reset", "D-17", *TWO) == 2
-    assert "PIN: D-17 has this one already; allowed: another one" in capsys.readouterr().err
+def test_reset_gives_another_pin(file: PeopleFile, said: Says) -> None:
+    assert said(with_pin("reset", "d-17", *TWO)).told("reset: D-17 ")
+    assert (has_pin(file, "D-17", PIN), has_pin(file, "D-17", PINS["D-17"])) == (True, False)
+    assert said(with_pin("reset", "D-17", *TWO)).refused(
+        "PIN: D-17 has this one already; allowed: another one"
+    )
     assert [line["what"] for line in history(file)] == ["PIN reset"]
 
 
 def test_a_machine_without_memory_says_so(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     def full(*_: object) -> bytes:
         raise HashingError("Memory allocation error")
 
     monkeypatch.setattr(pins, "hash_secret_raw", full)
-    assert with_pin(*IVY, *TWO) == 2
-    assert "the PIN cannot be checked: Memory allocation error" in capsys.readouterr().err
+    assert said(with_pin(*IVY, *TWO)).refused("the PIN cannot be checked: Memory allocation error")
     assert not file.history_file.exists()
 
 
 # --- looking ----------------------------------------------------------------------------------
 
 
-def test_list_shows_everybody_and_no_verifier(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert people("list") == 0
-    out = capsys.readouterr().out
-    assert out.splitlines()[3] == "F-2          Bo Chan                  floor"
-    assert out.splitlines()[-1] == "X-1          Hal Gone                 dealer, floor (disabled)"
-    assert people("list", "--json") == 0
-    shown = capsys.readouterr().out
-    assert [one["badge"] for one in json.loads(shown)["people"]] == list(PINS)
-    assert "argon2" not in out + shown
+def test_list_shows_everybody_and_no_verifier(file: PeopleFile, said: Says) -> None:
+    shown, as_json = said(people("list")), said(people("list", "--json"))
+    lines = shown.out.splitlines()
+    assert (shown.code, lines[3], lines[-1]) == (
+        0,
+        "F-2          Bo Chan                  floor",
+        "X-1          Hal Gone                 dealer, floor (disabled)",
+    )
+    assert [one["badge"] for one in as_json.json["people"]] == list(PINS)
+    assert "argon2" not in shown.out + as_json.out
 
 
 @pytest.mark.parametrize(
@@ -281,27 +248,21 @@ def test_list_shows_everybody_and_no_verifier(
 )
 def test_a_file_that_cannot_be_used(
     file: PeopleFile,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
     damage: Callable[[PeopleFile], None],
     words: str,
 ) -> None:
     damage(file)
     for command in (("list",), ("disable", "D-17", *TWO), ("reset", "D-17", *TWO)):
-        assert people(*command) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert words in err
-        assert len(err.splitlines()) == 1
+        assert said(people(*command)).mistaken(words)
 
 
-def test_help_of_each_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_each_command_has_examples(said: Says) -> None:
     for command in ("init", "list", "add", "disable", "enable", "reset", "roles"):
-        assert people(command, "--help") == 0
-        told = capsys.readouterr().out
-        assert f"examples:\n  holecard people {command}" in told
-        assert "Exit codes: 0 done; 1 not done; 2 " in told
-    assert main(["--help"]) == 0
-    assert "  people      keep the people of a house\n" in capsys.readouterr().out
+        assert said(people(command, "--help")).told(
+            f"examples:\n  holecard people {command}", "Exit codes: 0 done; 1 not done; 2 "
+        )
+    assert said(main(["--help"])).told("  people      keep the people of a house\n")
 
 
 PATIENCE: Final = 20.0
@@ -313,9 +274,7 @@ PATIENCE: Final = 20.0
 @pytest.mark.parametrize("pin", [PIN, f"{PIN}\n", f"{PIN}\r\n", f"{PIN}\nmore\n"])
 def test_the_first_line_is_the_pin(file: PeopleFile, pin: str) -> None:
     assert with_pin(*IVY, *TWO, pin=pin.encode()) == 0
-    made = file.read().find("D-20")
-    assert made is not None
-    assert KEY.fits(made.verifier(), "D-20", PIN)
+    assert has_pin(file, "D-20", PIN)
 
 
 @pytest.mark.parametrize(
@@ -331,21 +290,15 @@ def test_the_first_line_is_the_pin(file: PeopleFile, pin: str) -> None:
         (b"111111\n", "repeats one digit"),
     ],
 )
-def test_what_is_no_pin_is_refused(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str], pin: bytes, words: str
-) -> None:
+def test_what_is_no_pin_is_refused(file: PeopleFile, said: Says, pin: bytes, words: str) -> None:
     before = file.file.read_bytes()
-    assert with_pin(*IVY, *TWO, pin=pin) == 2
-    err = capsys.readouterr().err
-    assert "--pin-fd: " in err
-    assert words in err
-    assert "481" not in err
+    answer = said(with_pin(*IVY, *TWO, pin=pin))
+    assert answer.refused("--pin-fd: ", words)
+    assert "481" not in answer.err
     assert file.file.read_bytes() == before
 
 
-def test_descriptors_that_cannot_do(
-    file: PeopleFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_descriptors_that_cannot_do(file: PeopleFile, tmp_path: Path, said: Says) -> None:
     master, slave = pty.openpty()
     writing = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -358,43 +311,36 @@ def test_descriptors_that_cannot_do(
         ("-1", "'-1' is not the number"),
         ("three", "'three' is not the number"),
     ):
-        assert people(*IVY, *TWO, f"--pin-fd={number}") == 2
-        assert words in capsys.readouterr().err
+        assert said(people(*IVY, *TWO, f"--pin-fd={number}")).refused(words)
     for descriptor in (master, slave, writing, folder):
         os.close(descriptor)
     assert file.read().find("D-20") is None
 
 
-def test_without_a_terminal_nobody_is_asked(
-    file: PeopleFile, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_terminal_nobody_is_asked(file: PeopleFile, said: Says) -> None:
     for command in (IVY, ("reset", "D-17")):
-        assert people(*command, *TWO) == 2
-        assert (
+        assert said(people(*command, *TWO)).refused(
             "--pin-fd: is missing, and there is no terminal to ask for a PIN"
-            in capsys.readouterr().err
         )
     for words in ("disable D-17", "enable X-1", "roles D-17 floor"):
-        assert people(*words.split()) == 2
-        assert "--by: is missing: two people must approve" in capsys.readouterr().err
+        assert said(people(*words.split())).refused("--by: is missing: two people must approve")
 
 
 # --- at a terminal ----------------------------------------------------------------------------
 
 
 def test_a_pin_that_is_mistyped_too_often_is_given_up(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     sit(monkeypatch, hidden=("1", "111111", PIN, "481624"))
-    assert people(*IVY, *TWO) == 2
-    assert "PIN: none in 3 tries; allowed: 6 to 32 digits" in capsys.readouterr().err
+    assert said(people(*IVY, *TWO)).refused("PIN: none in 3 tries; allowed: 6 to 32 digits")
     assert not file.history_file.exists()
 
 
 def test_a_terminal_that_would_show_the_pin_is_refused(
     file: PeopleFile,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     def shown(prompt: str) -> str:
         warnings.warn("Can not control echo on the terminal.", getpass.GetPassWarning, stacklevel=2)
@@ -402,8 +348,9 @@ def test_a_terminal_that_would_show_the_pin_is_refused(
 
     sit(monkeypatch)
     monkeypatch.setattr(getpass, "getpass", shown)
-    assert people(*IVY, *TWO) == 2
-    assert "PIN: this terminal would show it; allowed: another terminal" in capsys.readouterr().err
+    assert said(people(*IVY, *TWO)).refused(
+        "PIN: this terminal would show it; allowed: another terminal"
+    )
     assert file.read().find("D-20") is None
 
 

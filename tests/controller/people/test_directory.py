@@ -32,6 +32,7 @@ from controller.people.person import (
 from controller.people.pins import PeopleKey
 from controller.people.service import renew_verifier
 from drivers.keys import KeyProblem
+from tests.support.commands import Says
 from tests.support.hil.conform.failing_disk import FailingDisk
 from tests.support.table.simulated.house import (
     AT,
@@ -349,26 +350,25 @@ def test_somebody_who_was_put_there_by_hand(file: PeopleFile) -> None:
 
 
 def test_what_is_done_with_the_command_is_no_difference(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: PeopleFile,
+    monkeypatch: pytest.MonkeyPatch,
+    said: Says,
 ) -> None:
     found(file, monkeypatch)
     alone(monkeypatch)
     for words in (("disable", "D-17"), ("enable", "X-1"), ("roles", "D-18", "dealer,floor")):
         assert people(*words, *TWO_OPTIONS) == 0
     change_roles(file, "D-19", lambda one: one)
-    capsys.readouterr()
-    assert people("list") == 0
-    assert capsys.readouterr().err == ""
+    assert said(people("list")).done()
 
 
 def test_the_list_says_what_is_odd(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     found(file, monkeypatch)
     alone(monkeypatch)
     file.history_file.unlink()
-    assert people("list") == 0
-    assert capsys.readouterr().err == (
+    assert said(people("list")).done(
         f"warning: {file.history_file} is missing: the origin of these people is unknown\n"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from controller.publish.diagram import LEFT_OUT, diagram
 from controller.publish.guards import CONDITIONS, condition_of
 from controller.publish.rows import RowFamily, families
 from controller.publish.terms import AFTER_RULINGS, STEPS, Part, part_of, steps_words
+from tests.support.commands import Says
 from tests.support.paths import ROOT
 
 GAMES = tuple(files.installed("game"))
@@ -108,9 +108,8 @@ def test_the_page_goes_in_the_order_of_play(game: str) -> None:
     assert sorted(order, key=told.index) == order
 
 
-def test_plain_text_quotes_each_row_with_its_clauses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["procedure", "mega"]) == 0
-    out = capsys.readouterr().out
+def test_plain_text_quotes_each_row_with_its_clauses(said: Says) -> None:
+    out = said(main(["procedure", "mega"])).out
     lines = out.splitlines()
     assert max(map(len, lines)) <= 100
     for family in _families("mega"):
@@ -124,12 +123,10 @@ def test_plain_text_quotes_each_row_with_its_clauses(capsys: pytest.CaptureFixtu
     assert "maxtime." not in out
 
 
-def test_what_is_set_is_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["procedure", "sf21x", "--json"]) == 0
-    before = json.loads(capsys.readouterr().out)
+def test_what_is_set_is_what_is_shown(said: Says) -> None:
+    before = said(main(["procedure", "sf21x", "--json"])).json
     settings = ["--set", "blackjack.tie=push", "--set", "surrender.when=never"]
-    assert main(["procedure", "sf21x", "--json", *settings]) == 0
-    after = json.loads(capsys.readouterr().out)
+    after = said(main(["procedure", "sf21x", "--json", *settings])).json
     tie = next(each for each in before["settings"] if each["path"] == "blackjack.tie")
     assert tie["value"] == "player_wins"
     assert "sf21x.4a" in {clause["id"] for clause in tie["clauses"]}
@@ -140,15 +137,12 @@ def test_what_is_set_is_what_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert "surrender" in {e["id"] for chapter in before["chapters"] for e in chapter["entries"]}
 
 
-def test_a_table_file_is_shown_under_its_own_jurisdiction(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_file_is_shown_under_its_own_jurisdiction(tmp_path: Path, said: Says) -> None:
     table = tmp_path / "t.toml"
     table.write_text('schema = 1\n[table]\nname = "t"\ngame = "classic"\njurisdiction = "strict"\n')
-    assert main(["procedure", str(table), "--markdown"]) == 0
-    out = capsys.readouterr().out
-    assert "Jurisdiction: Strict house (house rules; no published text)." in out
-    assert "| `burn.on_shuffle` | 3 |" in out
+    assert said(main(["procedure", str(table), "--markdown"])).told(
+        "Jurisdiction: Strict house (house rules; no published text).", "| `burn.on_shuffle` | 3 |"
+    )
 
 
 # --- Markdown ---------------------------------------------------------------------------------
@@ -255,36 +249,36 @@ def test_the_published_pages_are_fresh_whatever_the_process() -> None:
 
 
 def test_stale_pages_are_named_and_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     monkeypatch.setattr(command, "folder", lambda: tmp_path / "procedures")
-    assert main(["procedure", "--check"]) == 1
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [f"configs/procedures/{game}.md is missing" for game in GAMES]
-    assert err == "write them anew with: holecard procedure --write\n"
+    assert said(main(["procedure", "--check"])) == (
+        1,
+        "".join(f"configs/procedures/{game}.md is missing\n" for game in GAMES),
+        "write them anew with: holecard procedure --write\n",
+    )
     assert main(["procedure", "--write"]) == 0
-    assert main(["procedure", "--check"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("ok: ")
+    assert said(main(["procedure", "--check"])).told("\nok: ")
     page = tmp_path / "procedures" / "mega.md"
     page.write_text(page.read_text("utf-8") + " ", "utf-8")
     (tmp_path / "procedures" / "faro.md").write_text("# Faro\n")
     (tmp_path / "procedures" / "notes.txt").write_text("kept\n")
-    assert main(["procedure", "--check"]) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "configs/procedures/mega.md is stale",
-        "configs/procedures/faro.md is the page of no game",
-    ]
+    assert said(main(["procedure", "--check"]))[:2] == (
+        1,
+        "configs/procedures/mega.md is stale\nconfigs/procedures/faro.md is the page of no game\n",
+    )
     assert main(["procedure", "--write"]) == 0
     assert main(["procedure", "--check"]) == 0
     assert (tmp_path / "procedures" / "notes.txt").is_file()
 
 
 def test_pages_that_cannot_be_written_are_a_users_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
     monkeypatch.setattr(command, "folder", lambda: tmp_path / "no" / "such")
-    assert main(["procedure", "--write"]) == 2
-    assert "configs/procedures: cannot be written: no such file" in capsys.readouterr().err
+    assert said(main(["procedure", "--write"])).refused(
+        "configs/procedures: cannot be written: no such file"
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,14 +293,8 @@ def test_pages_that_cannot_be_written_are_a_users_problem(
         (["classic", "--set", "decks=3"], "--set: decks: 3 is not valid here; allowed: 1, 2, 4"),
     ],
 )
-def test_mistakes_are_said_in_one_line(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["procedure", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"holecard: {words}")
-    assert err.count("\n") == 1
+def test_mistakes_are_said_in_one_line(arguments: list[str], words: str, said: Says) -> None:
+    assert said(main(["procedure", *arguments])).mistaken(f"holecard: {words}")
 
 
 def test_a_jurisdiction_has_no_procedure(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from controller import cli
+from tests.support.commands import Said, Says
 
 
 class Run(Protocol):
@@ -16,19 +17,18 @@ class Run(Protocol):
 
     def __call__(
         self, *rounds: dict[str, Any], raw: bytes | None = None, options: tuple[str, ...] = ()
-    ) -> tuple[int, str, str]: ...
+    ) -> Said: ...
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, said: Says) -> Run:
     def play(
         *rounds: dict[str, Any], raw: bytes | None = None, options: tuple[str, ...] = ()
-    ) -> tuple[int, str, str]:
+    ) -> Said:
         file = tmp_path / "file.json"
         document = {"schema": 1, "rounds": rounds}
         file.write_bytes(json.dumps(document).encode() if raw is None else raw)
-        code = cli.main(["script", "run", str(file), *options])
-        out, err = capsys.readouterr()
-        return code, out, err.replace(str(file), "FILE")
+        answer = said(cli.main(["script", "run", str(file), *options]))
+        return answer._replace(err=answer.err.replace(str(file), "FILE"))
 
     return play

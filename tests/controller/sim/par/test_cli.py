@@ -1,6 +1,5 @@
 """`holecard par`: what it prints, that a seed is kept on any number of jobs, what it refuses."""
 
-import json
 import os
 import signal
 import subprocess
@@ -15,24 +14,22 @@ import pytest
 from controller import cli
 from controller.sim.par import simulation
 from controller.sim.par.report import OUTCOMES
+from tests.support.commands import Says
 
 GAMES = ("maxtime", "sf21x", "classic", "mega")
 
 
-def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert cli.main(["par", *arguments, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    answer: dict[str, Any] = json.loads(out)
-    return answer
+def found(said: Says, *arguments: str) -> Any:
+    answer = said(cli.main(["par", *arguments, "--json"]))
+    assert answer.done()
+    return answer.json
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_json(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = found(capsys, game, "--policy", "mimic", "--rounds", "300", "--seed", "3")
+def test_json(game: str, said: Says) -> None:
+    answer = found(said, game, "--policy", "mimic", "--rounds", "300", "--seed", "3")
     assert list(answer) == ["game", "policy", "decks", "rounds", "seed", "main", "side"]
-    assert (answer["game"], answer["policy"]) == (game, "mimic")
-    assert (answer["rounds"], answer["seed"]) == (300, 3)
+    assert [answer[key] for key in ("game", "policy", "rounds", "seed")] == [game, "mimic", 300, 3]
     main = answer["main"]
     assert list(main) == ["ev", "se", "house_edge", "outcomes"]
     assert main["house_edge"] == -main["ev"]
@@ -45,61 +42,55 @@ def test_json(game: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_basic_says_that_it_is_not_proven_optimal(
-    game: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["par", game, "--rounds", "300"]) == 0
-    out = capsys.readouterr().out
-    assert "policy basic" in out
-    assert "not proven optimal" in out
-    assert "house edge" in out
-    assert "32/663" in out or "192/4043" in out
+def test_basic_says_that_it_is_not_proven_optimal(game: str, said: Says) -> None:
+    answer = said(cli.main(["par", game, "--rounds", "300"]))
+    assert answer.told("policy basic", "not proven optimal", "house edge")
+    assert "32/663" in answer.out or "192/4043" in answer.out
 
 
-def test_text_of_other_policies_does_not_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["par", "mega", "--policy", "stand", "--rounds", "50", "--no-side"]) == 0
-    out = capsys.readouterr().out
-    assert "not proven" not in out
-    assert "50 rounds, seed 1, a fresh shuffle every round" in out
+def test_text_of_other_policies_does_not_say_so(said: Says) -> None:
+    answer = said(cli.main(["par", "mega", "--policy", "stand", "--rounds", "50", "--no-side"]))
+    assert answer.told("50 rounds, seed 1, a fresh shuffle every round")
+    assert "not proven" not in answer.out
 
 
 def test_a_seed_gives_the_same_answer_on_any_number_of_jobs(
-    capsys: pytest.CaptureFixture[str],
+    said: Says,
 ) -> None:
     arguments = ("classic", "--policy", "stand", "--no-side", "--rounds", "10100", "--seed", "9")
-    one = found(capsys, *arguments, "--jobs", "1")
-    assert found(capsys, *arguments, "--jobs", "2") == one
-    assert found(capsys, *arguments[:-3], "2000", "--seed", "10")["main"] != one["main"]
+    one = found(said, *arguments, "--jobs", "1")
+    assert found(said, *arguments, "--jobs", "2") == one
+    assert found(said, *arguments[:-3], "2000", "--seed", "10")["main"] != one["main"]
 
 
-def test_a_shoe_to_the_cut_card_keeps_its_seed_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shoe_to_the_cut_card_keeps_its_seed_too(said: Says) -> None:
     arguments = ("classic", "--policy", "mimic", "--rounds", "600", "--seats", "5", "--cut")
-    one = found(capsys, *arguments)
-    assert found(capsys, *arguments) == one
+    one = found(said, *arguments)
+    assert found(said, *arguments) == one
     assert one["main"]["se"] > 0
     # Exact figures are those of a fresh shuffle.
     assert one["side"]["blackjack_dealt"]["exact"] is None
     assert "dealer_bust" not in one["side"]
 
 
-def test_side_bets_change_nothing_of_the_main_wager(capsys: pytest.CaptureFixture[str]) -> None:
+def test_side_bets_change_nothing_of_the_main_wager(said: Says) -> None:
     arguments = ("sf21x", "--policy", "mimic", "--rounds", "2000")
-    with_side = found(capsys, *arguments)
-    without = found(capsys, *arguments, "--no-side")
+    with_side = found(said, *arguments)
+    without = found(said, *arguments, "--no-side")
     assert with_side["main"] == without["main"]
     assert with_side["side"]["diamond"]["ev"] is not None
-    assert without["side"]["diamond"]["ev"] is None
-    assert without["side"]["diamond"]["exact"] == pytest.approx(-1031 / 4043)
+    alone = without["side"]["diamond"]
+    assert (alone["ev"], alone["exact"]) == (None, pytest.approx(-1031 / 4043))
 
 
-def test_options_and_decks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_and_decks(said: Says) -> None:
     arguments = ("sf21x", "--policy", "stand", "--rounds", "2000")
-    answer = found(capsys, *arguments, "--decks", "8", "--set", "blackjack.pays=2:1")
+    answer = found(said, *arguments, "--decks", "8", "--set", "blackjack.pays=2:1")
     assert answer["decks"] == 8
-    assert answer["main"]["ev"] < found(capsys, *arguments)["main"]["ev"]
+    assert answer["main"]["ev"] < found(said, *arguments)["main"]["ev"]
 
 
-def test_a_strategy_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_strategy_file(tmp_path: Path, said: Says) -> None:
     file = tmp_path / "mine.toml"
     cells = " ".join("S" * 10)
     pairs = "".join(f'{key} = "{" ".join("-" * 10)}"\n' for key in "23456789TA")
@@ -107,9 +98,9 @@ def test_a_strategy_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         'name = "mine"\nnote = "my own"\ninsurance = "never"\neven_money = "never"\n'
         f'[hard]\n4-21 = "{cells}"\n[soft]\n12-21 = "{cells}"\n[pairs]\n{pairs}'
     )
-    mine = found(capsys, "classic", "--policy", str(file), "--rounds", "500")
+    mine = found(said, "classic", "--policy", str(file), "--rounds", "500")
     assert mine["policy"] == str(file)
-    assert mine["main"] == found(capsys, "classic", "--policy", "stand", "--rounds", "500")["main"]
+    assert mine["main"] == found(said, "classic", "--policy", "stand", "--rounds", "500")["main"]
 
 
 @pytest.mark.parametrize(
@@ -138,23 +129,16 @@ def test_a_strategy_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         ),
     ],
 )
-def test_mistakes(
-    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes(arguments: list[str], words: str, tmp_path: Path, said: Says) -> None:
     broken = tmp_path / "broken.toml"
     broken.write_text("name = ")
     filled = [each.format(folder=tmp_path, broken=broken) for each in arguments]
-    assert cli.main(["par", *filled]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert words in err
+    assert said(cli.main(["par", *filled])).mistaken(words)
 
 
 @pytest.mark.parametrize("flag", ["--rounds", "--seats", "--jobs", "--seed", "--decks"])
-def test_no_numbers(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["par", "classic", flag, "many"]) == 2
-    assert "invalid int value: 'many'" in capsys.readouterr().err
+def test_no_numbers(flag: str, said: Says) -> None:
+    assert said(cli.main(["par", "classic", flag, "many"])).refused("invalid int value: 'many'")
 
 
 def test_blocks_do_not_share_their_cards() -> None:

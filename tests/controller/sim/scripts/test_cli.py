@@ -18,6 +18,7 @@ from controller.sim.scripts import PlaysScript, RoundResult, RoundWatcher, Scrip
 from controller.sim.scripts.command import OverFailed
 from controller.sim.scripts.runner import play_script
 from tests.controller.sim.conftest import Run
+from tests.support.commands import Says
 from tests.support.paths import SCRIPT_FILES
 from tests.support.sim.a_round import ROUND, action, changed, refused
 from tests.support.sim.bad_scripts import UNUSABLE
@@ -29,13 +30,11 @@ FILES = sorted(FOLDER.glob("*.json"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.name))
-def test_our_rounds_come_out_as_expected(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["script", "run", str(file)])
-    out = capsys.readouterr().out
+def test_our_rounds_come_out_as_expected(file: Path, said: Says) -> None:
+    answer = said(cli.main(["script", "run", str(file)]))
     rounds = len(json.loads(file.read_bytes())["rounds"])
-    assert code == 0, out
-    assert out.splitlines()[-1] == f"{rounds} rounds: {rounds} as expected, 0 not"
-    assert out.count("\n") == rounds + 1
+    assert answer.told(f"\n{rounds} rounds: {rounds} as expected, 0 not\n")
+    assert answer.out.count("\n") == rounds + 1
 
 
 def test_a_round_is_a_line_and_a_failure_one_below_it(run: Run) -> None:
@@ -51,21 +50,20 @@ def test_a_round_is_a_line_and_a_failure_one_below_it(run: Run) -> None:
     ]
 
 
-def test_the_file_of_a_failure_is_named_when_there_are_several(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_file_of_a_failure_is_named_when_there_are_several(tmp_path: Path, said: Says) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps({"schema": 1, "rounds": [ROUND]}))
     bad.write_text(json.dumps({"schema": 1, "rounds": [changed(expect={"seat_net": {"1": 0}})]}))
     # The id stands in both files: it names a round of its file.
-    assert cli.main(["script", "run", str(good), str(bad)]) == 1
-    assert f"FAIL  R-1  Stands on 20  ({bad})\n" in capsys.readouterr().out
+    code, out, _ = said(cli.main(["script", "run", str(good), str(bad)]))
+    assert code == 1
+    assert f"FAIL  R-1  Stands on 20  ({bad})\n" in out
 
 
 def test_json_has_the_results_and_no_more(run: Run) -> None:
-    code, out, err = run(ROUND, options=("--json",))
-    assert (code, err) == (0, "")
-    assert json.loads(out) == {
+    answer = run(ROUND, options=("--json",))
+    assert answer.done()
+    assert answer.json == {
         "rounds": [
             {
                 "id": "R-1",
@@ -121,9 +119,7 @@ def test_verbose_says_it_prompt_by_prompt(run: Run) -> None:
 
 
 def test_verbose_or_json_but_not_both(run: Run) -> None:
-    code, out, err = run(ROUND, options=("--json", "--verbose"))
-    assert (code, out) == (2, "")
-    assert "not allowed with" in err
+    assert run(ROUND, options=("--json", "--verbose")).refused("not allowed with")
 
 
 def test_no_rounds_are_no_failure(run: Run) -> None:
@@ -145,36 +141,29 @@ def test_a_file_that_cannot_be_used_says_where_and_why(
 ) -> None:
     what, message = bad
     # The first round is good: it is not played either.
-    code, out, err = run(raw=what) if isinstance(what, bytes) else run(changed(id="R-0"), what)
-    assert (code, out) == (2, "")
-    assert message in err.replace("round #2", "round #1")
-    assert err.startswith("holecard: FILE: ")
-    assert "Traceback" not in err
+    answer = run(raw=what) if isinstance(what, bytes) else run(changed(id="R-0"), what)
+    assert answer.refused("holecard: FILE: ")
+    assert message in answer.err.replace("round #2", "round #1")
+    assert "Traceback" not in answer.err
 
 
 def test_an_id_stands_once_in_its_file(run: Run) -> None:
-    code, out, err = run(ROUND, ROUND)
-    assert (code, out) == (2, "")
-    assert err == "holecard: FILE: round R-1: id: is given twice; allowed: one round an id\n"
+    message = "holecard: FILE: round R-1: id: is given twice; allowed: one round an id\n"
+    assert run(ROUND, ROUND) == (2, "", message)
 
 
 @pytest.mark.parametrize(
     ("name", "why"), [("", "cannot be read: Is a directory"), ("*.json", "no such file")]
 )
 def test_a_directory_or_a_pattern_is_no_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, why: str
+    tmp_path: Path, said: Says, name: str, why: str
 ) -> None:
-    assert cli.main(["script", "run", str(tmp_path / name)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert why in err
+    assert said(cli.main(["script", "run", str(tmp_path / name)])).refused(why)
 
 
-def test_a_later_file_that_cannot_be_used_stops_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["script", "run", str(FILES[0]), str(tmp_path / "none.json"), "--json"]) == 2
-    assert capsys.readouterr().out == ""
+def test_a_later_file_that_cannot_be_used_stops_all(tmp_path: Path, said: Says) -> None:
+    files = [str(FILES[0]), str(tmp_path / "none.json")]
+    assert said(cli.main(["script", "run", *files, "--json"])).refused("no such file")
 
 
 HERE = "tests.controller.sim.scripts.test_cli"
@@ -237,9 +226,7 @@ def test_the_answer_is_printed_the_same(
 
 def test_what_has_failed_is_neither_right_nor_wrong(run: Run, announce: Announce) -> None:
     announce(f"{HERE}:over_ice")
-    code, out, err = run(ROUND, options=AIR)
-    assert (code, out) == (70, "")
-    assert err == "holecard: the ice has broken\n"
+    assert run(ROUND, options=AIR) == (70, "", "holecard: the ice has broken\n")
 
 
 def test_nothing_begins_where_a_file_cannot_be_used(run: Run, announce: Announce) -> None:
@@ -251,20 +238,15 @@ def test_nothing_begins_where_a_file_cannot_be_used(run: Run, announce: Announce
 def test_over_takes_what_is_announced_and_no_more(run: Run, announce: Announce) -> None:
     announce(f"{HERE}:over_air")
     assert run(ROUND, options=("--over", "engine"))[0] == 0
-    code, out, err = run(ROUND, options=("--over", "steam"))
-    assert (code, out) == (2, "")
-    assert "choose from" in err
-    assert "engine" in err
-    assert "air" in err
+    assert run(ROUND, options=("--over", "steam")).refused("choose from", "engine", "air")
 
 
 @pytest.mark.parametrize("target", ["no_such_module:over", f"{HERE}:no_such_name"])
 def test_what_cannot_be_loaded_is_named(target: str, run: Run, announce: Announce) -> None:
     announce(target)
-    code, out, err = run(ROUND, options=AIR)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"holecard: --over air: {target} cannot be loaded: ")
-    assert err.endswith("; allowed: --over engine\n")
+    assert run(ROUND, options=AIR).mistaken(
+        f"holecard: --over air: {target} cannot be loaded: ", "; allowed: --over engine\n"
+    )
 
 
 def test_what_keeps_a_record_of_its_own_takes_no_other(
@@ -272,7 +254,7 @@ def test_what_keeps_a_record_of_its_own_takes_no_other(
 ) -> None:
     announce(f"{HERE}:over_air")
     place = tmp_path / "record"
-    code, out, err = run(ROUND, options=(*AIR, "--record", str(place)))
-    assert (code, out) == (2, "")
-    assert "--over air keeps a record of its own; allowed: --over engine" in err
+    assert run(ROUND, options=(*AIR, "--record", str(place))).refused(
+        "--over air keeps a record of its own; allowed: --over engine"
+    )
     assert not place.exists()

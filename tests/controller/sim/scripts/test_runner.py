@@ -13,9 +13,9 @@ from tests.support.sim.a_round import ROUND, action, changed, refused
 
 
 def result(run: Run, **changes: Any) -> Any:
-    code, out, _ = run(changed(**changes), options=("--json",))
-    made = json.loads(out)["rounds"][0]
-    assert code == (0 if made["ok"] else 1)
+    answer = run(changed(**changes), options=("--json",))
+    made = json.loads(answer.out)["rounds"][0]
+    assert answer.code == (0 if made["ok"] else 1)
     return made
 
 

@@ -163,6 +163,17 @@ def add(file: PeopleFile, one: Person = NEW) -> People:
     return file.change("added", one.badge, lambda people: one, TWO, AT)
 
 
+def who(file: PeopleFile, badge: str) -> Person:
+    """Whoever has this badge now."""
+    found = file.read().find(badge)
+    assert found is not None, badge
+    return found
+
+
+def has_pin(file: PeopleFile, badge: str, pin: str) -> bool:
+    return KEY.fits(who(file, badge).verifier(), badge, pin)
+
+
 def lines(file: PeopleFile) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.history_file.read_text().splitlines()]
 

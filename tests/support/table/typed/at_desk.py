@@ -18,7 +18,7 @@ from controller.people import (
 from controller.people.pins import Cost
 from controller.people.service import AppendEntry, SignInResult
 from controller.procedure.model.events import RoundVoided
-from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time
+from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time, who
 
 VOID: Final = act_of(RoundVoided)
 SCREEN_1: Final = "dealer"
@@ -69,7 +69,5 @@ class Desk:
 
 
 def change(file: PeopleFile, badge: str, make: Callable[[Person], Person]) -> None:
-    found = file.read().find(badge)
-    assert found is not None
-    made = make(found)
+    made = make(who(file, badge))
     file.change("roles", badge, lambda people: made, ("Ann", "Bo"), "2027-01-15T08:00:00Z")
