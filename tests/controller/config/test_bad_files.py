@@ -1,7 +1,5 @@
 """Whatever a file holds: the file, the key and what is allowed, and never a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`holecard config check` and `config show`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A table file's devices, record, keys, people, ports: read strictly, optional, told in words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which layer gives an option its value, and what goes with a feature that is turned off."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

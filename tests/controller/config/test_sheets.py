@@ -1,7 +1,5 @@
 """The four games have exactly the options that were agreed; jurisdictions rule on everything."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A bench with a station on it, a directory of keys, and somebody who types."""
 
-from __future__ import annotations
-
 import getpass
 import io
 import sys

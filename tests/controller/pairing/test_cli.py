@@ -1,7 +1,5 @@
 """`holecard devices` init, list, show, forget and ports."""
 
-from __future__ import annotations
-
 import io
 import json
 import stat

@@ -1,7 +1,5 @@
 """What `holecard devices pair` does not let people do by mistake."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,8 +1,6 @@
 """`holecard devices pair`, end to end with a simulated device behind real ports, and what it
 refuses."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import getpass

@@ -1,7 +1,5 @@
 """A house with people, and a desk where they sign in."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

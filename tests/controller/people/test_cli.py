@@ -1,7 +1,5 @@
 """`holecard people`: what it makes, shows, changes and refuses, and how PINs are given to it."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import pty

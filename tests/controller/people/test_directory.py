@@ -1,7 +1,5 @@
 """The file of the people: what is refused, what a change leaves behind, what the history says."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import itertools

@@ -1,8 +1,6 @@
 """Whoever guesses a PIN, in whatever way, learns nothing and has to wait; and when nobody can be
 looked at, nobody gets in. The delays by themselves are checked too."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """PINs: which will do, and what is kept of one."""
 
-from __future__ import annotations
-
 import hmac
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """Signing in and signing for an act: what is recorded before it is answered."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Final

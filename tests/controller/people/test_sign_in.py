@@ -1,7 +1,5 @@
 """Who is signed in where, from what happened and from the record of it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

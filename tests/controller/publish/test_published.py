@@ -1,7 +1,5 @@
 """`holecard procedure`: the words and the picture are those of the rows that run the table."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

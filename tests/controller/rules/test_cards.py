@@ -1,7 +1,5 @@
 """Cards are numbers inside and names outside, and the two never disagree."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

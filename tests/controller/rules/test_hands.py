@@ -1,7 +1,5 @@
 """A hand's total, what a card or a double makes of it, and what each option lets it do."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """Amounts are whole, odds are pairs, and one place rounds."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import ceil, floor
 

@@ -1,7 +1,5 @@
 """Each combination that no table can deal is refused, and its lawful neighbour is not."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What hands and side bets are paid, against an independent reading of the rulings."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

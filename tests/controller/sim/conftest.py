@@ -1,7 +1,5 @@
 """A way to run scripted rounds through the command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Protocol

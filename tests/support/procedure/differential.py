@@ -1,7 +1,5 @@
 """Two engines, one after the other over the same random rounds: what was compared, in numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from random import Random

@@ -5,8 +5,6 @@ share nothing with controller.rules: slow, plain and without a state machine, th
 given the felt at the end of a round.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Games to play at random: the four sheets as they are, and with other options laid over them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from random import Random

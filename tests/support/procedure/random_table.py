@@ -4,8 +4,6 @@ The table is truthful: it names the cards that came, answers the check by the ca
 and knows a way out of every hold. Everything follows from the seed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """Situations of a table that several tests start from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

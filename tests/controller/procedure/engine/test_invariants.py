@@ -4,8 +4,6 @@ The comparison of the engines is a short run; `make campaign` plays at least 20,
 game, until every row has fired.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """The check of the row table finds what it is for; guards exclude each other at every state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Final

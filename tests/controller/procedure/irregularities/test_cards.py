@@ -4,8 +4,6 @@ Every story is told in the default house, where most ways on are fixed, and in t
 where the floor rules nearly all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

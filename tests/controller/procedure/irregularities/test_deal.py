@@ -1,7 +1,5 @@
 """Deals that went wrong, and players who left, cannot cover a bet, or wager too late."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import pytest

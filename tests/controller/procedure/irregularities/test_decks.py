@@ -1,7 +1,5 @@
 """Cards that cannot be read and decks that cannot be trusted, up to the hole card itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -4,8 +4,6 @@ People answer every prompt as it asks. The round ends, every chip is settled onc
 without an answer, and the next round can be dealt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 

@@ -1,7 +1,5 @@
 """What stops a table that is not a card: disputes, devices, restarts, players, payments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

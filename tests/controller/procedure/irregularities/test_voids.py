@@ -1,7 +1,5 @@
 """Voids: at every moment of a round, and within other stops, every unresolved wager goes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -3,8 +3,6 @@
 What is fixed shows by events and refusals with rows of their own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Payments: in which order, in which chips, who sees them first, and that none is cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a waiting step shows: one prompt, the shoe's lock, the stations' buttons and lamps."""
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Every prompt and fact has words, and the words are those that a dealer needs."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

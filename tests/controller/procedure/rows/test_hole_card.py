@@ -1,7 +1,5 @@
 """Nobody can tell the hole card from anything the procedure says before it is turned over."""
 
-from __future__ import annotations
-
 import typing
 from random import Random
 from typing import Final

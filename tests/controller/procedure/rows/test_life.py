@@ -1,7 +1,5 @@
 """The life of a table between rounds, and what random play and reading the rows have found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

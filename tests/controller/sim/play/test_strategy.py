@@ -1,7 +1,5 @@
 """The strategy files, what is refused in one, and the lookup."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

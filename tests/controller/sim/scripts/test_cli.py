@@ -1,7 +1,5 @@
 """`holecard script run`: what it prints and refuses, and the entry points of --over."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

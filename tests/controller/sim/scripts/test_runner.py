@@ -1,7 +1,5 @@
 """The rules by which scripted rounds are played and judged."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
