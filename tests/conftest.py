@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from multiprocessing import resource_tracker
 
@@ -50,6 +50,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             counted[name] += value
     for name, value in sorted(counted.items()):
         terminalreporter.write_line(f"{name} tried: {value:,}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without the garbage collector, and keep them out of its later runs.
+
+    It would go through all of them again and again, and at each call in `leaked`.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def held() -> set[str]:
