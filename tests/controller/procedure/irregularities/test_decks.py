@@ -35,7 +35,7 @@ UNREADABLE = CardUnreadable(SHOE, "low confidence")
 JOKER = UnknownCardDrawn(SHOE)
 
 
-def decks_went_out(t: Table, held: int) -> None:
+def decks_went_out(t: Table, held: int) -> Table:
     """Everybody is told, `held` wagers go back, and the table deals on with other decks."""
     told = [each for each in t.facts_of(Told) if each.what == "deck_suspect"]
     assert [each.who for each in told] == ["floor", "surveillance"]
@@ -50,7 +50,7 @@ def decks_went_out(t: Table, held: int) -> None:
     back = [each for each in t.facts_of(Settled) if each.outcome == "void"]
     assert len(back) == held
     assert all(each.returned == each.stake for each in back)
-    t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS).shuffle().one_more_round()
+    return t.at(Step.SHUFFLE_NEEDED).asks(Tell.CHANGE_DECKS).shuffle().one_more_round()
 
 
 # Misread, unreadable or low-confidence card: dealer enters it from the felt, floor confirms
@@ -148,14 +148,14 @@ def test_an_entered_card_ends_with_its_round(house: str) -> None:
 
 
 def test_a_card_that_the_decks_do_not_hold_any_more(house: str) -> None:
-    t = (
+    (
         dealt(house, decks=1)
         .hit(1)
         .do(UNREADABLE)
         .refuses(CardEntered(DEALER, card("9C")), "enter_card")
         .do(DeckSuspect(FLOOR, "duplicate"))
+        .then(decks_went_out, 2)
     )
-    decks_went_out(t, 2)
 
 
 # The hole card that cannot be read
@@ -263,27 +263,38 @@ def test_a_card_may_come_as_often_as_the_decks_hold_it(house: str) -> None:
 
 
 def test_duplicate_before_any_wager(house: str) -> None:
-    t = (
+    (
         Table(house=house, decks=1)
         .bets(1000)
         .deal("9C 8S KC (TD)")
         .ends()
         .deal("9C")
         .held_for(Odd.DECK_SUSPECT)
+        .then(decks_went_out, 0)
     )
-    decks_went_out(t, 0)
 
 
 def test_duplicate_that_lay_face_up_or_hidden(house: str) -> None:
-    t = dealt(house, decks=1).hit(1).do(FaceUpCardFound(SHOE, card("9C")))
-    decks_went_out(t.held_for(Odd.DECK_SUSPECT), 2)
-    t = dealt(house, decks=1).slip("9C").ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    decks_went_out(t.do(ErrorCardExposed(SHOE, card("9C"))).held_for(Odd.DECK_SUSPECT), 2)
+    (
+        dealt(house, decks=1)
+        .hit(1)
+        .do(FaceUpCardFound(SHOE, card("9C")))
+        .held_for(Odd.DECK_SUSPECT)
+        .then(decks_went_out, 2)
+    )
+    (
+        dealt(house, decks=1)
+        .slip("9C")
+        .ruled(Odd.ERROR_CARD, Way.USE_NEXT)
+        .do(ErrorCardExposed(SHOE, card("9C")))
+        .held_for(Odd.DECK_SUSPECT)
+        .then(decks_went_out, 2)
+    )
 
 
 def test_duplicate_hole_card(house: str) -> None:
     t = dealt(house, "9C 8C 8S 2H KC (9C)", decks=1).hit(1, "9D").until(Step.REVEAL)
-    decks_went_out(t.do(HoleRevealed(SHOE, t.hole, "opening")), 2)
+    t.do(HoleRevealed(SHOE, t.hole, "opening")).then(decks_went_out, 2)
 
 
 @pytest.mark.parametrize("phase", IN_ROUND)
@@ -320,9 +331,11 @@ def told_of_mismatch(t: Table) -> Table:
 
 @pytest.mark.parametrize("way", [Way.RESUME, Way.VOID, Way.DECKS_OUT])
 def test_hole_card_is_a_blackjack_after_all(house: str, way: Way) -> None:
-    t = checked_wrong(house, "9C 8C AS 2H KC (TD)", said=False).until(Step.TURN)
     t = (
-        told_of_mismatch(t.hit(1, "9D"))
+        checked_wrong(house, "9C 8C AS 2H KC (TD)", said=False)
+        .until(Step.TURN)
+        .hit(1, "9D")
+        .then(told_of_mismatch)
         .ruled(Odd.HOLE_MISMATCH, way)
         # Insurance was collected after the check; the floor corrects that, if anybody does.
         .ends({1: -1500, 2: -1000} if way is Way.RESUME else {1: -500, 2: 0})

@@ -49,6 +49,8 @@ from tests.support.procedure.table import HOUSES, Table, card
 
 BURNS = {"default": (1, 1), "strict": (3, 2)}
 """Cards burned after a shuffle and for a new dealer."""
+REST = {"dealing": "KC (9D)", "hand card": "9D", "dealer card": "TD"}
+"""Cards that a round still needs after each phase, if any."""
 AFTER_CUT = {"default": 1, "strict": 0}
 OPEN = TableOpened(FLOOR, 100, SECOND)
 CLOSE = TableClosed(FLOOR, 100, SECOND)
@@ -140,8 +142,9 @@ def test_a_count_that_is_not_the_decks(house: str, event: ShuffleDone | ShoeLoad
         .do(DecksChanged(FLOOR, SECOND))
         .asks(Tell.SHUFFLE)
         .refuses(DecksChanged(FLOOR, SECOND), "change_decks")
+        .shuffle()
+        .then(play)
     )
-    play(t.shuffle())
 
 
 def test_decks_that_went_out_stay_out_over_a_closing() -> None:
@@ -158,14 +161,11 @@ def test_decks_that_went_out_stay_out_over_a_closing() -> None:
 # The cut card, and other ends of a shoe
 
 
-def rounds_to_shuffle(t: Table) -> int:
-    """How many whole rounds can be begun before a shuffle is called for."""
-    for rounds in range(9):
-        if t.step is not Step.WAGERING:
-            t.at(Step.SHUFFLE_NEEDED)
-            return rounds
-        play(t)
-    raise AssertionError("the shoe never ends")
+def lasts(t: Table, rounds: int) -> Table:
+    """That many whole rounds can be begun before a shuffle is called for."""
+    for _ in range(rounds):
+        play(t.at(Step.WAGERING))
+    return t.at(Step.SHUFFLE_NEEDED)
 
 
 @pytest.mark.parametrize("phase", IN_ROUND)
@@ -175,19 +175,21 @@ def test_the_cut_card_in_a_round(house: str, phase: str) -> None:
     before = t.step
     t.do(CutCardSeen(SHOE)).at(before)
     assert t.refusal_of(CutCardSeen(SHOE)).startswith("cut_card")
-    t.ends(cards={"dealing": "KC (9D)", "hand card": "9D", "dealer card": "TD"}.get(phase, ""))
-    assert rounds_to_shuffle(t) == AFTER_CUT[house]
+    t.ends(cards=REST.get(phase, "")).then(lasts, AFTER_CUT[house])
 
 
 @pytest.mark.parametrize("house", HOUSES)
 def test_the_cut_card_between_rounds_lets_one_more_be_dealt(house: str) -> None:
-    t = Table(house=house).do(CutCardSeen(SHOE)).asks(Tell.TAKE_WAGERS, warn="last_round")
-    assert rounds_to_shuffle(t) == 1
+    (
+        Table(house=house)
+        .do(CutCardSeen(SHOE))
+        .asks(Tell.TAKE_WAGERS, warn="last_round")
+        .then(lasts, 1)
+    )
 
 
 def test_the_cut_card_comes_while_cards_are_burned() -> None:
-    t = closed().do(OPEN, *SHUFFLED, CutCardSeen(SHOE)).until(Step.WAGERING)
-    assert rounds_to_shuffle(t) == 1
+    closed().do(OPEN, *SHUFFLED, CutCardSeen(SHOE)).until(Step.WAGERING).then(lasts, 1)
 
 
 def test_the_last_round_is_announced() -> None:
@@ -205,9 +207,8 @@ def test_the_last_round_is_announced() -> None:
 
 
 def test_no_more_rounds_than_the_house_deals_from_a_shoe() -> None:
-    assert rounds_to_shuffle(Table(shuffle__max_rounds=3)) == 3
-    t = Table(shuffle__max_rounds=1).then(play)
-    assert rounds_to_shuffle(t.shuffle()) == 1
+    lasts(Table(shuffle__max_rounds=3), 3)
+    Table(shuffle__max_rounds=1).then(play).shuffle().then(lasts, 1)
 
 
 def test_a_shuffle_is_called_between_rounds_only() -> None:
@@ -226,8 +227,16 @@ def test_a_shuffle_is_called_between_rounds_only() -> None:
 
 
 def test_a_hidden_card_beside_the_shoe_goes_into_the_shuffle() -> None:
-    t = Table().bets(1000).deal(ROUND).slip("5H").ends()
-    play(t.do(ShuffleCalled(DEALER)).shuffle())  # its first card comes from the shoe
+    (
+        Table()
+        .bets(1000)
+        .deal(ROUND)
+        .slip("5H")
+        .ends()
+        .do(ShuffleCalled(DEALER))
+        .shuffle()
+        .then(play)  # its first card comes from the shoe
+    )
 
 
 # Wagers
@@ -378,13 +387,15 @@ def test_a_dealer_relieved_in_a_round_burns_nothing(phase: str) -> None:
 
 
 def test_a_relief_burn_ends_when_the_decks_go_out() -> None:
-    t = (
+    (
         Table()
         .do(DealerRelieved(DEALER), DeckSuspect(FLOOR, "foreign_back"))
         .ruled(Irregularity.DECK_SUSPECT, Way.DECKS_OUT)
         .at(Step.SHUFFLE_NEEDED)
+        .shuffle()
+        .then(play)
+        .at(Step.WAGERING)
     )
-    play(t.shuffle()).at(Step.WAGERING)
 
 
 # Closing
@@ -402,7 +413,7 @@ def test_a_relief_burn_ends_when_the_decks_go_out() -> None:
     ids=["shuffle needed", "shuffling", "loading", "burning", "wagering"],
 )
 def test_without_a_wager_the_table_closes_at_once(steps: tuple[Event, ...]) -> None:
-    t = (
+    (
         closed()
         .do(OPEN, *steps)
         .refuses(TableClosed(FLOOR, 100), "close_table")
@@ -411,8 +422,11 @@ def test_without_a_wager_the_table_closes_at_once(steps: tuple[Event, ...]) -> N
         .do(CLOSE)
         .at(Step.CLOSED)
         .refuses(CLOSE, "table_closed_already")
+        .do(OPEN)
+        .shuffle()
+        .then(play)
+        .remembers(round=1)
     )
-    play(t.do(OPEN).shuffle()).remembers(round=1)
 
 
 def test_the_table_does_not_close_over_a_wager() -> None:
@@ -433,7 +447,7 @@ def test_in_a_round_the_table_closes_when_it_is_over(phase: str) -> None:
     (
         t.do(CLOSE)
         .at(before)
-        .ends(cards={"dealing": "KC (9D)", "hand card": "9D", "dealer card": "TD"}.get(phase, ""))
+        .ends(cards=REST.get(phase, ""))
         .at(Step.CLOSED)
         .remembers(round=1)
         .do(OPEN)
