@@ -10,14 +10,14 @@ from structlog.testing import capture_logs
 
 from controller.audit.errors import WriterBusy
 from controller.audit.format.records import RecordEntry
-from controller.people import ActSigners, Denied, PeopleFile, Person, act_of, dealer
+from controller.people import ActSigners, Denied, PeopleFile, Person, act_of
 from controller.people.pins import Cost
 from controller.people.service import SignInResult
 from controller.people.sign_in import AUTHORITY_SECONDS, SESSION_SECONDS
 from controller.procedure.model.events import Actor, PaymentApproved
 from tests.support.asynchronous import asynchronous
-from tests.support.table.simulated.house import CHEAP, DEARER, PINS
-from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, change
+from tests.support.table.simulated.house import CHEAP, DEARER, PINS, who
+from tests.support.table.typed.at_desk import SCREEN_1, VOID, WRONG, Desk, at_table, change
 
 APPROVE: Final = act_of(PaymentApproved)
 
@@ -29,12 +29,9 @@ APPROVE: Final = act_of(PaymentApproved)
 async def test_a_dealer_signs_in_and_out(desk: Desk) -> None:
     signed = await desk.sign_in(" d-17 ", PINS["D-17"])
     assert signed == SignInResult(Actor("dealer", "Ann Lee"), "D-17", SCREEN_1, 0)
-    found = dealer(desk.desk.standing)
-    assert found is not None
-    assert found.actor == Actor("dealer", "Ann Lee")
-    assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is True
-    assert await desk.desk.sign_out(SCREEN_1, desk.time.now) is False
-    assert dealer(desk.desk.standing) is None
+    assert at_table(desk.desk.standing) == Actor("dealer", "Ann Lee")
+    out = [await desk.desk.sign_out(SCREEN_1, desk.time.now) for _ in range(2)]
+    assert (out, at_table(desk.desk.standing)) == ([True, False], None)
     assert desk.ledger.what() == ["signed in", "signed out"]
     assert [record.by.name for record in desk.ledger.records] == ["Ann Lee", "Ann Lee"]
 
@@ -61,10 +58,10 @@ async def test_others_sign_in_at_screens_of_their_own(desk: Desk) -> None:
     for badge, role in (("S-1", "surveillance"), ("T-1", "technician")):
         signed = await desk.desk.sign_in(badge, PINS[badge], badge, now, role=role)  # type: ignore[arg-type]  # both are roles
         assert isinstance(signed, SignInResult)
-        assert signed.actor.role == role
-        assert signed.life > 0
-    denied = await desk.desk.sign_in("T-1", PINS["T-1"], "x", now, role="surveillance")
-    assert denied == Denied("not theirs")
+        assert (signed.actor.role, signed.life > 0) == (role, True)
+    assert await desk.desk.sign_in("T-1", PINS["T-1"], "x", now, role="surveillance") == Denied(
+        "not theirs"
+    )
     with pytest.raises(ValueError, match="the floor does not sign in"):
         await desk.desk.sign_in("F-2", PINS["F-2"], "x", now, role="floor")
     assert len(desk.desk.standing.sessions) == 2
@@ -95,8 +92,7 @@ async def test_whose_time_is_up_is_gone_though_nobody_asks_for_anything(desk: De
     desk.time.go(SESSION_SECONDS["technician"] - 1)
     assert desk.desk.expire(desk.time.now) == ()
     desk.time.go(1)
-    (gone,) = desk.desk.expire(desk.time.now)
-    assert gone.name == "Eve Pond"
+    assert [gone.name for gone in desk.desk.expire(desk.time.now)] == ["Eve Pond"]
     desk.time.go(SESSION_SECONDS["surveillance"])
     assert await desk.desk.refresh_if_changed(desk.time.now) is None  # the file is the same
     assert desk.desk.standing.sessions == ()
@@ -118,8 +114,7 @@ async def test_nothing_is_answered_before_it_is_on_the_disk(file: PeopleFile) ->
     asked = asyncio.create_task(desk.sign_in("D-17"))
     while not entries:
         await asyncio.sleep(0.001)
-    assert not asked.done()
-    assert dealer(desk.desk.standing) is None
+    assert (asked.done(), at_table(desk.desk.standing)) == (False, None)
     on_disk.set()
     assert isinstance(await asked, SignInResult)
     assert [one.name for one in desk.desk.standing.sessions] == ["Ann Lee"]
@@ -134,10 +129,9 @@ async def test_what_cannot_be_recorded_does_not_happen_and_tells_nothing(
     """The right PIN and a wrong one end the same."""
 
     desk.ledger.broken = WriterBusy("record", "much waits to be recorded", "wait")
-    with pytest.raises(WriterBusy):
-        await desk.sign_in("D-17", pin)
-    with pytest.raises(WriterBusy):
-        await desk.void("F-2", pin)
+    for tries in (desk.sign_in("D-17", pin), desk.void("F-2", pin)):
+        with pytest.raises(WriterBusy):
+            await tries
     assert (desk.desk.standing.sessions, desk.desk.standing.authorities) == ((), ())
     assert desk.take() == Denied("not authorised")
     desk.ledger.broken = None
@@ -153,9 +147,8 @@ async def test_every_authority_stands_in_the_record_with_a_name(desk: Desk) -> N
     assert desk.take() == ActSigners(Actor("floor", "Bo Chan"), Actor("dealer", "Ann Lee"))
     told = [(record.by.role, record.by.name) for record in desk.ledger.records]
     assert told == [("dealer", "Ann Lee"), ("floor", "Bo Chan"), ("dealer", "Ann Lee")]
-    first, second = desk.ledger.said()[1:]
-    assert b'"act":"RoundVoided","about":"","second":false' in first
-    assert b'"act":"RoundVoided","about":"","second":true' in second
+    for said, second in zip(desk.ledger.said()[1:], (b"false", b"true"), strict=True):
+        assert b'"act":"RoundVoided","about":"","second":' + second in said
 
 
 # --- signing for an act -----------------------------------------------------------------------
@@ -195,11 +188,9 @@ async def test_an_act_of_two_takes_two_different_people(desk: Desk) -> None:
     assert await desk.void("T-1", second=True) == Denied("not theirs")
     assert desk.take() == Denied("no second")
     assert isinstance(await desk.void("S-1", second=True), SignInResult)
-    taken = desk.take()
-    assert taken == ActSigners(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
+    assert desk.take() == ActSigners(Actor("floor", "Cy Moss"), Actor("surveillance", "Dee Faro"))
     assert desk.take() == Denied("not authorised")
-    assert desk.ledger.what().count("authorised") == 2
-    assert desk.ledger.what().count("refused") == 5
+    assert [desk.ledger.what().count(what) for what in ("authorised", "refused")] == [2, 5]
 
 
 @asynchronous
@@ -225,7 +216,7 @@ async def test_who_was_disabled_is_signed_out(desk: Desk, file: PeopleFile) -> N
     assert await desk.desk.refresh(desk.time.now) == 0
     change(file, "D-17", lambda one: replace(one, disabled=True))
     assert await desk.desk.refresh(desk.time.now) == 1
-    assert dealer(desk.desk.standing) is None
+    assert at_table(desk.desk.standing) is None
     await desk.sign_in("D-18")
     change(file, "D-18", lambda one: replace(one, roles=("floor",)))
     assert await desk.desk.refresh(desk.time.now) == 1
@@ -269,12 +260,11 @@ async def test_who_was_disabled_a_moment_ago_has_signed_for_nothing(
     await desk.void("F-2")
     await desk.void("D-18", second=True)
     former = desk.desk.standing
-    assert await desk.desk.refresh_if_changed(desk.time.now) is None
-    assert desk.desk.standing == former
+    assert (await desk.desk.refresh_if_changed(desk.time.now), desk.desk.standing) == (None, former)
     for badge in ("F-2", "D-18", "D-17"):
         change(file, badge, disabled)
     assert await desk.desk.refresh_if_changed(desk.time.now) is None
-    assert dealer(desk.desk.standing) is None
+    assert at_table(desk.desk.standing) is None
     assert desk.take() == Denied("not authorised")
     desk.desk.give_back(VOID, SCREEN_1, former, desk.time.now)
     assert desk.take() == Denied("not authorised")
@@ -304,9 +294,7 @@ async def test_who_signs_in_finds_who_was_disabled_gone(desk: Desk, file: People
 
 
 def cost_of(file: PeopleFile, badge: str) -> Cost:
-    found = file.read().find(badge)
-    assert found is not None
-    return found.verifier().cost
+    return who(file, badge).verifier().cost
 
 
 @asynchronous

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -26,7 +27,6 @@ from controller.people import (
     SignInState,
     SignOutData,
     act_of,
-    dealer,
     entry_for,
     restore_sign_ins,
     sign_in,
@@ -59,6 +59,7 @@ from controller.procedure.model.felt import second_person
 from controller.procedure.model.game import WHO
 from tests.support.audit.record.table import TABLE, FakeClock, begun, everything, note
 from tests.support.table.simulated.house import NOON, Ledger, Time
+from tests.support.table.typed.at_desk import at_table
 
 VOID: Final = act_of(events.RoundVoided)
 ANN: Final = SignInData("dealer", "Ann Lee", "D-17", "aa", "dealer", 0)
@@ -99,6 +100,10 @@ class Table:
             self.standing = state_after(self.standing, said)
         return self.standing
 
+    def waits(self, *of: tuple[str, str]) -> list[int]:
+        """Seconds to wait for each badge's lock at a screen."""
+        return [wait_seconds(self.standing, lock, screen) for lock, screen in of]
+
     def restart(self, boot: str, seconds: float = 1) -> SignInState:
         """The controller starts again and reads what was recorded."""
         self.standing = fold(self.ledger.records)
@@ -112,13 +117,10 @@ class Table:
 
 def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
     table = Table()
-    assert dealer(table.standing) is None
+    assert at_table(table.standing) is None
     table.say(ANN)
-    table.tick(30 * 3600)
-    assert dealer(table.standing) is not None
-    found = dealer(table.say(GIL))
-    assert found is not None
-    assert found.actor == Actor("dealer", "Gil Ode")
+    assert at_table(table.tick(30 * 3600)) == Actor("dealer", "Ann Lee")
+    assert at_table(table.say(GIL)) == Actor("dealer", "Gil Ode")
     assert len(table.standing.sessions) == 1
     assert not table.say(SignOutData("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
 
@@ -154,9 +156,12 @@ def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
     found = authority(table.standing, VOID, "dealer", second=False)
     assert found is not None
     assert found.actor == Actor("floor", "Bo Chan")
-    assert authority(table.standing, VOID, "dealer", second=True) is None
-    assert authority(table.standing, VOID, "other", second=False) is None
-    assert authority(table.standing, other, "dealer", second=False) is None
+    for act, screen, second in (
+        (VOID, "dealer", True),
+        (VOID, "other", False),
+        (other, "dealer", False),
+    ):
+        assert authority(table.standing, act, screen, second=second) is None, (act, screen, second)
     table.tick(AUTHORITY_SECONDS - 0.001)
     assert authority(table.standing, VOID, "dealer", second=False) is not None
     table.tick(0.001)
@@ -166,8 +171,8 @@ def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
 def test_an_act_that_was_done_leaves_nobody_authorised_for_it() -> None:
     table = Table()
     table.say(BO, CY, replace(BO, act="FloorRuled"))
-    left = without_used(table.standing, VOID, "dealer")
-    assert [one.act for one in left.authorities] == ["FloorRuled"]
+    left = without_used(table.standing, VOID, "dealer").authorities
+    assert [one.act for one in left] == ["FloorRuled"]
 
 
 def test_whoever_stands_by_does_so_for_one_person() -> None:
@@ -182,8 +187,7 @@ def test_no_authority_outlives_the_controller() -> None:
     table = Table()
     table.say(ANN, BO, CY)
     standing = table.restart("b2", 0)
-    assert standing.authorities == ()
-    assert dealer(standing) is not None
+    assert (standing.authorities, at_table(standing)) == ((), Actor("dealer", "Ann Lee"))
 
 
 def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
@@ -191,9 +195,8 @@ def test_acts_are_those_that_the_procedure_gives_the_floor() -> None:
     for event in every:
         assert act_of(event, about="7") == Act(event.__name__, ("floor",), event in TWO, "7")
     assert len(every) > 20
-    assert act_of(events.RoundVoided, two=False).two is False
-    assert act_of(events.FloorRuled, two=True).two
-    assert ADOPTED.two
+    alone, both = act_of(events.RoundVoided, two=False), act_of(events.FloorRuled, two=True)
+    assert (alone.two, both.two, ADOPTED.two) == (False, True, True)
     with pytest.raises(ValueError, match="a Paid is not an act of the floor"):
         act_of(events.Paid)
     with pytest.raises(ValueError, match="a CardConfirmed has no second person"):
@@ -236,11 +239,13 @@ def test_what_is_recorded_is_read_back(said: SignInEntry) -> None:
 
 
 def test_who_did_it_is_whoever_proved_it() -> None:
-    assert entry_for(ANN).by == RecordActor("dealer", "Ann Lee")
-    assert entry_for(BO).by == RecordActor("floor", "Bo Chan")
-    assert entry_for(SAID[2]).by == RecordActor("dealer", "Gil Ode")
-    for said in (SAID[3], turned(), SAID[-1]):
-        assert entry_for(said).by == CONTROLLER
+    for said, by in (
+        (ANN, RecordActor("dealer", "Ann Lee")),
+        (BO, RecordActor("floor", "Bo Chan")),
+        (SAID[2], RecordActor("dealer", "Gil Ode")),
+        *((said, CONTROLLER) for said in (SAID[3], turned(), SAID[-1])),
+    ):
+        assert entry_for(said).by == by
 
 
 def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> None:
@@ -262,14 +267,9 @@ def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> N
 def test_waits_are_of_the_badge_and_of_the_screen() -> None:
     table = Table()
     table.say(*[turned()] * (BADGE.free + 1))
-    assert wait_seconds(table.standing, "aa", "dealer") == 30
-    assert wait_seconds(table.standing, "aa", "elsewhere") == 30
-    assert wait_seconds(table.standing, "zz", "dealer") == 0
-    table.say(
-        *[turned(lock=f"n{state_at}") for state_at in range(SCREEN.free + 1 - (BADGE.free + 1))]
-    )
-    assert wait_seconds(table.standing, "zz", "dealer") == 15
-    assert wait_seconds(table.standing, "zz", "elsewhere") == 0
+    assert table.waits(("aa", "dealer"), ("aa", "elsewhere"), ("zz", "dealer")) == [30, 30, 0]
+    table.say(*[turned(lock=f"n{number}") for number in range(SCREEN.free - BADGE.free)])
+    assert table.waits(("zz", "dealer"), ("zz", "elsewhere")) == [15, 0]
     table.tick(29.5)
     assert wait_seconds(table.standing, "aa", "dealer") == 1
     assert wait_seconds(table.tick(0.5), "aa", "dealer") == 0
@@ -287,8 +287,7 @@ def test_being_turned_away_is_told_once_for_each_wait() -> None:
     table.say(*[turned()] * (BADGE.free + 1))
     assert not delay_is_recorded(table.standing, "aa", "dealer")
     table.say(SignInDelayed("aa", "dealer", 30))
-    assert delay_is_recorded(table.standing, "aa", "dealer")
-    assert delay_is_recorded(table.standing, "aa", "elsewhere")
+    assert all(delay_is_recorded(table.standing, "aa", one) for one in ("dealer", "elsewhere"))
     table.tick(30)
     assert not delay_is_recorded(table.say(turned()), "aa", "dealer")
 
@@ -304,8 +303,7 @@ def test_what_is_long_past_is_left_behind() -> None:
     for number in range(50):
         table.say(turned(lock=f"n{number}", screen=f"s{number}"))
         table.tick(3600)
-    assert len(table.standing.badges) <= 25
-    assert len(table.standing.screens) <= 25
+    assert max(len(table.standing.badges), len(table.standing.screens)) <= 25
 
 
 # --- time -------------------------------------------------------------------------------------
@@ -338,9 +336,8 @@ def test_a_moment_that_comes_late_sets_nothing_back() -> None:
     table.tick(10)
     before = table.standing.clock.at
     early = Moment(table.time.utc - 5_000_000, table.time.mono - 5 * 10**9)
-    assert state_at(table.standing, "b1", early).clock.at == before
     table.standing = state_at(table.standing, "b1", early)
-    assert table.tick().clock.at == before
+    assert (table.standing.clock.at, table.tick().clock.at) == (before, before)
 
 
 STEPS: Final = st.lists(
@@ -426,8 +423,8 @@ def recorded(place: Path, doings: Sequence[Doing]) -> None:
             clock.set(600 if doing == "ahead" else -600)
             log.write([note("the time")])
         elif doing == "play":
-            log.write([note("cards", 5000)])
-            log.write([note("cards", 5000)])
+            for _ in range(2):
+                log.write([note("cards", 5000)])
         else:
             assert isinstance(doing, int | float)
             log.sign()
@@ -437,20 +434,15 @@ def recorded(place: Path, doings: Sequence[Doing]) -> None:
 
 
 def found(place: Path) -> SignInState:
-    opening = RecordOpening.at(place, table=TABLE)
-    try:
+    with closing(RecordOpening.at(place, table=TABLE)) as opening:
         return restore_sign_ins(opening)
-    finally:
-        opening.close()
 
 
 def told(standing: SignInState) -> tuple[object, ...]:
     """What anybody notices of it."""
     sessions = sorted(standing.sessions, key=lambda one: one.badge)
     who = [(one.role, one.badge, one.screen) for one in sessions]
-    waits = [
-        wait_seconds(standing, one, screen) for one, screen in (("l17", "dealer"), ("l1", "eye"))
-    ]
+    waits = wait_seconds(standing, "l17", "dealer"), wait_seconds(standing, "l1", "eye")
     return (who, waits, standing.clock)
 
 
@@ -468,8 +460,7 @@ def test_it_is_what_the_whole_record_comes_to(old: list[Doing], new: list[Doing]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "record"
         recorded(place, [*old, *new])
-        whole = fold(everything(place))
-        assert told(found(place)) == told(whole)
+        assert told(found(place)) == told(fold(everything(place)))
 
 
 @pytest.mark.parametrize("set_", ["ahead", "back"])
@@ -486,9 +477,7 @@ def test_a_dealer_of_days_ago_still_deals(tmp_path: Path) -> None:
         tmp_path / "r", [DEALING, *["play"] * 6, 30.0 * HOUR, *["play"] * 6, 30.0 * HOUR, "boot"]
     )
     assert len(numbers(tmp_path / "r")) > 6
-    at_table = dealer(found(tmp_path / "r"))
-    assert at_table is not None
-    assert at_table.badge == "D-17"
+    assert at_table(found(tmp_path / "r")) == Actor("dealer", "Ann Lee")
 
 
 def test_no_further_back_is_read_than_counts(
@@ -503,7 +492,7 @@ def test_no_further_back_is_read_than_counts(
         return reader.load(file, number)
 
     monkeypatch.setattr(sign_in, "load", load)
-    assert dealer(found(tmp_path / "r")) is None
+    assert at_table(found(tmp_path / "r")) is None
     assert 1 < len(read) < len(every) - 3
     assert read == sorted(read, reverse=True)
 
@@ -513,7 +502,7 @@ def test_a_dealer_of_long_ago_has_to_sign_in_again(
 ) -> None:
     monkeypatch.setattr(sign_in, "MAX_SEGMENTS", 3)
     recorded(tmp_path / "r", [DEALING, *["play"] * 9])
-    assert dealer(found(tmp_path / "r")) is None
+    assert at_table(found(tmp_path / "r")) is None
 
 
 def test_a_new_record_knows_nobody(tmp_path: Path) -> None:
@@ -522,9 +511,9 @@ def test_a_new_record_knows_nobody(tmp_path: Path) -> None:
 
 def test_one_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     log = begun(tmp_path / "r")
-    seq = log.write([RecordEntry("person", CONTROLLER, {"what": "signed in", "role": "dealer"})])[
-        0
-    ].seq
+    (said,) = log.write(
+        [RecordEntry("person", CONTROLLER, {"what": "signed in", "role": "dealer"})]
+    )
     log.close()
-    with pytest.raises(RecordDamaged, match=f"seq {seq}: an invalid entry about people"):
+    with pytest.raises(RecordDamaged, match=f"seq {said.seq}: an invalid entry about people"):
         found(tmp_path / "r")

@@ -14,10 +14,11 @@ from controller.people import (
     Person,
     SignInState,
     act_of,
+    dealer,
 )
 from controller.people.pins import Cost
 from controller.people.service import AppendEntry, SignInResult
-from controller.procedure.model.events import RoundVoided
+from controller.procedure.model.events import Actor, RoundVoided
 from tests.support.table.simulated.house import CHEAP, PINS, Ledger, Time, who
 
 VOID: Final = act_of(RoundVoided)
@@ -66,6 +67,12 @@ class Desk:
 
     def take(self) -> ActSigners | Denied:
         return self.desk.take(VOID, SCREEN_1, self.time.now)
+
+
+def at_table(standing: SignInState) -> Actor | None:
+    """The dealer who is signed in, if anybody is."""
+    found = dealer(standing)
+    return None if found is None else found.actor
 
 
 def change(file: PeopleFile, badge: str, make: Callable[[Person], Person]) -> None:
