@@ -159,6 +159,13 @@ def test_an_id_that_skips_is_a_new_command(bench: Bench) -> None:
     assert ask(bench, Start(6, 0), 0xFFFFFFFE) == Refused(0x60, Refusal.STALE, 0)
 
 
+def selftest(bench: Bench) -> SelftestReply:
+    """The reply, which comes later."""
+    assert ask(bench, Selftest()) is None
+    bench.run(1_000)
+    return bench.host.last(SelftestReply)
+
+
 # --- the self-test --------------------------------------------------------------------------
 
 
@@ -188,9 +195,7 @@ def test_what_a_selftest_finds_is_recorded(bench: Bench) -> None:
     bench.device.request(InjectDefect("sensor", arg=1), bench.now)
     bench.device.request(InjectDefect("clock"), bench.now)
     before = len(bench.events())
-    assert ask(bench, Selftest()) is None
-    bench.run(1_000)
-    assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.MOTOR, 2)
+    assert selftest(bench) == SelftestReply(FaultCode.MOTOR, 2)
     assert bench.events()[before:] == [
         Fault(FaultCode.MOTOR, 2),
         Fault(FaultCode.SENSOR, 1),
@@ -226,14 +231,11 @@ def test_a_defect_is_recorded_when_it_starts(bench: Bench) -> None:
 def test_faulty_lasts_until_a_selftest_finds_nothing_or_a_start(bench: Bench) -> None:
     hand = bench.device.request
     hand(InjectDefect("motor", arg=3), bench.now)
-    assert ask(bench, Selftest()) is None
-    bench.run(1_000)
+    assert selftest(bench) == SelftestReply(FaultCode.MOTOR, 3)
     assert DeviceState.FAULTY in bench.device.state()
     hand(InjectDefect("motor", on=False), bench.now)
     assert DeviceState.FAULTY in bench.device.state()
-    assert ask(bench, Selftest()) is None
-    bench.run(1_000)
-    assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.NONE, 0)
+    assert selftest(bench) == SelftestReply(FaultCode.NONE, 0)
     assert DeviceState.FAULTY not in bench.device.state()
     hand(InjectDefect("motor", arg=4), bench.now)
     bench.power_on()
@@ -246,9 +248,7 @@ def test_a_fault_at_a_start_is_reported_by_a_selftest_only(bench: Bench) -> None
     assert isinstance(bench.events()[-1], Power)
     assert bench.device.request(Describe(), bench.now)["defects"] == ["motor"]
     bench.flowing()
-    assert ask(bench, Selftest()) is None
-    bench.run(1_000)
-    assert bench.host.last(SelftestReply) == SelftestReply(FaultCode.MOTOR, 3)
+    assert selftest(bench) == SelftestReply(FaultCode.MOTOR, 3)
     assert bench.events()[-1] == Fault(FaultCode.MOTOR, 3)
     assert DeviceState.FAULTY in bench.device.state()
     bench.device.request(InjectDefect("motor", on=False), bench.now)

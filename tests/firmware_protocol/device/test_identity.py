@@ -225,8 +225,8 @@ def test_it_outlasts_a_start_and_ends_when_it_is_repaired(bench: Bench) -> None:
     bench.host.last(InfoReply)
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_running_session_continues_and_a_self_test_finds_it(bench: Bench) -> None:
-    bench.flowing()
     bench.device.request(DAMAGED, bench.now)
     answered = len(bench.host.frames(FrameKind.HELLO_RSP))
     bench.say(bench.host.hello())

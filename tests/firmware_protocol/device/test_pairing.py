@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
-from firmware_protocol.device import Load, Moment, create_identity
+from firmware_protocol.device import Load, Moment
 from firmware_protocol.host import (
     AlertReceived,
     FrameRejected,
@@ -32,10 +32,18 @@ from firmware_protocol.messages import (
     Verdict,
     WrongDevice,
 )
-from firmware_protocol.tablelink import Deframer, Frame, fingerprint
+from firmware_protocol.tablelink import Deframer, Frame, Handshake, fingerprint
 from hil.devices import SimulatedShoe
 from tests.support.hil.devices.meeting import Meeting
 from tests.support.hil.devices.plain_device import WRONG, Bench, new_host, pair, switch, tampers
+
+
+def half_paired(bench: Bench) -> Handshake:
+    """The host has said HELLO and PAIR1."""
+    bench.say(bench.host.hello())
+    shake = bench.host.xx(bench.identity.label)
+    bench.say(bench.host.pair1(shake))
+    return shake
 
 
 def test_the_switch_is_a_state_and_stays_while_the_power_is_off(bench: Bench) -> None:
@@ -83,11 +91,8 @@ def test_a_damaged_pair1_and_a_pair3_out_of_turn_are_no_wrong_codes(bench: Bench
     host = new_host(bench)
     switch(bench, True)
     bench.say(host.hello())
-    shake = host.xx(bench.identity.label)
-    pair1 = host.pair1(shake)
-    bad = bytearray(pair1.payload)
-    bad[40] ^= 1
-    bench.say(Frame(FrameKind.PAIR1, pair1.session, 0, bytes(bad), 1), pair1)
+    pair1 = host.pair1(host.xx(bench.identity.label))
+    bench.say(flipped(pair1, 40), pair1)
     assert not host.frames(FrameKind.PAIR2)
     bench.say(Frame(FrameKind.PAIR3, pair1.session, 0, bytes(64), 1))
     assert (tampers(bench, TamperSource.PAIRING_CODE), bench.device.channel.refused) == ([], 3)
@@ -97,10 +102,7 @@ def test_a_pair1_without_hello_and_hello_after_pair1(bench: Bench) -> None:
     host = new_host(bench)
     switch(bench, True)
     bench.say(Frame(FrameKind.PAIR1, 7, 0, bytes(48), 1))
-    bench.say(host.hello())
-    shake = host.xx(bench.identity.label)
-    bench.say(host.pair1(shake))
-    pair3 = host.pair3(shake)
+    pair3 = host.pair3(half_paired(bench))
     bench.say(host.hello(), pair3)
     assert not host.pair_done()
     assert tampers(bench, TamperSource.PAIRING_CODE) == []
@@ -109,13 +111,11 @@ def test_a_pair1_without_hello_and_hello_after_pair1(bench: Bench) -> None:
 def test_an_unfinished_pairing_is_forgotten(bench: Bench) -> None:
     host = new_host(bench)
     switch(bench, True)
-    for wait, done in ((9_999.9, 1), (10_000, 1)):
-        bench.say(host.hello())
-        shake = host.xx(bench.identity.label)
-        bench.say(host.pair1(shake))
+    for wait in (9_999.9, 10_000):  # the first is paired in time, the second is not
+        shake = half_paired(bench)
         bench.run(wait, beats=False)
         bench.say(host.pair3(shake))
-        assert len(host.pair_done()) == done
+        assert len(host.pair_done()) == 1
 
 
 def test_pairing_works_though_the_ring_is_full(bench: Bench) -> None:
@@ -141,10 +141,7 @@ def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
 ) -> None:
     former, host = bench.host, new_host(bench)
     switch(bench, True)
-    bench.say(host.hello())
-    shake = host.xx(bench.identity.label)
-    bench.say(host.pair1(shake))
-    pair3 = host.pair3(shake)
+    pair3 = host.pair3(half_paired(bench))
     bench.device.cut_at(moment)
     bench.cut([pair3])
     bench.power_on()
@@ -159,10 +156,10 @@ def test_when_power_goes_at_paired_the_former_host_is_still_the_one(
     assert host.last(PairDone).pairings == 2
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_pairing_ends_the_session_before_anything_else(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.flowing()
     seen: list[tuple[int, bytes | None]] = []
     device, plain = bench.device, bench.plain
     plain.made_safe.clear()
@@ -232,72 +229,66 @@ class Between(Meeting):
         assert self.link.resumed
 
 
-def with_payload(frame: Frame, payload: bytes) -> Frame:
-    return msgspec.structs.replace(frame, payload=payload)
-
-
 def flipped(frame: Frame, at: int = 3) -> Frame:
     payload = bytearray(frame.payload)
     payload[at] ^= 0x10
-    return with_payload(frame, bytes(payload))
+    return replace(frame, payload=bytes(payload))
 
 
 def only(kind: FrameKind, change: Callable[[Frame], Frame | None]) -> Touch:
     return lambda frame: change(frame) if frame.kind is kind else frame
 
 
-def test_a_changed_hs2_is_not_authentic(tmp_path: Path) -> None:
-    between = Between(tmp_path)
-    between.to_host = only(FrameKind.HS2, lambda frame: flipped(frame, 40))
+@pytest.fixture
+def between(tmp_path: Path) -> Between:
+    return Between(tmp_path)
+
+
+def cloned(frame: Frame) -> Frame:
+    """The answer of a device with the same serial number and another key."""
+    answer = replace(HelloRsp.decode(frame.payload), fingerprint=bytes(16))
+    return replace(frame, payload=answer.encode())
+
+
+@pytest.mark.parametrize(
+    ("touch", "error"),
+    [
+        (only(FrameKind.HS2, lambda frame: flipped(frame, 40)), HandshakeNotAuthentic),
+        (only(FrameKind.HELLO_RSP, cloned), WrongDevice),
+    ],
+    ids=["a changed HS2", "another key behind the same serial number"],
+)
+def test_a_changed_answer_starts_no_session(
+    between: Between, touch: Touch, error: type[ProtocolError]
+) -> None:
+    between.to_host = touch
     between.open()
     between.run(100)
-    assert between.errors() == [HandshakeNotAuthentic]
+    assert between.errors() == [error]
     between.honest()
 
 
-def test_an_old_hs2_is_not_authentic(tmp_path: Path) -> None:
-    between = Between(tmp_path)
+def test_an_old_hs2_is_not_authentic(between: Between) -> None:
     between.open()
     between.run(300)
     old = between.last_seen(FrameKind.HS2)
-    between.to_host = only(
-        FrameKind.HS2, lambda frame: msgspec.structs.replace(old, session=frame.session)
-    )
+    between.to_host = only(FrameKind.HS2, lambda frame: replace(old, session=frame.session))
     between.replug()
     between.run(100)
     assert between.errors() == [HandshakeNotAuthentic]
     between.honest()
 
 
-def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(tmp_path: Path) -> None:
-    between = Between(tmp_path)
+def test_replayed_and_forged_data_is_suspicious_and_changes_nothing(between: Between) -> None:
     between.open()
     between.run(300)
     between.request(Load(decks=1))
     between.run(300)
     records = list(between.records)
     data = between.last_seen(FrameKind.DATA)
-    device = [one for one in between.seen if one.kind is FrameKind.DATA]
-    for forged in (data, flipped(device[-1]), msgspec.structs.replace(data, counter=10_000)):
+    for forged in (data, flipped(data), replace(data, counter=10_000)):
         between._hear(between.link.receive(forged.encode(), between.now))
     named = [type(one.error) for one in between.all(FrameRejected)]
     assert (set(named), len(named)) == ({Replayed, NotAuthentic}, 3)
     between.run(2_000)
     assert (between.records, between.link.resumed) == (records, True)
-
-
-def test_another_key_behind_the_same_serial_is_a_wrong_device(tmp_path: Path) -> None:
-    between = Between(tmp_path)
-    clone = create_identity(tmp_path / "clone", SimulatedShoe().device_class, "XX-0001")
-
-    def cloned(frame: Frame) -> Frame:
-        answer = HelloRsp.decode(frame.payload)
-        return with_payload(
-            frame, msgspec.structs.replace(answer, fingerprint=clone.fingerprint).encode()
-        )
-
-    between.to_host = only(FrameKind.HELLO_RSP, cloned)
-    between.open()
-    between.run(100)
-    assert between.errors() == [WrongDevice]
-    between.honest()

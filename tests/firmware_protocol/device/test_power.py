@@ -49,8 +49,8 @@ COMMIT_MOMENTS = ("before_commit", "in_commit", "after_commit")
 # --- the start ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_session_does_not_outlive_a_start(bench: Bench) -> None:
-    bench.flowing()
     bench.power_on()
     bench.host.came.clear()
     bench.say(bench.host.call(Info()))
@@ -58,8 +58,8 @@ def test_a_session_does_not_outlive_a_start(bench: Bench) -> None:
     assert (bench.host.all(InfoReply), bench.plain.locked) == ([], True)
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_restart_keeps_everything(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(40)
     bench.ack()
     bench.plain.desk.save("inside", b"cards")
@@ -102,9 +102,9 @@ def highest(bench: Bench) -> int:
 # --- power cuts -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("records_flow")
 @pytest.mark.parametrize("moment", COMMIT_MOMENTS)
 def test_a_cut_at_a_commit(bench: Bench, moment: Moment) -> None:
-    bench.flowing()
     bench.happen(3)
     bench.ack()
     ring = bench.device.ring
@@ -139,8 +139,8 @@ def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
     assert (bench.device.ring.epoch, bench.events()) == (ring.epoch, [Power(PowerCause.POWER_LOSS)])
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_cut_before_the_reply(bench: Bench) -> None:
-    bench.flowing()
     bench.device.cut_at("before_reply")
     bench.cut([bench.host.call(Start(6, 0))])
     bench.power_on()
@@ -148,8 +148,8 @@ def test_a_cut_before_the_reply(bench: Bench) -> None:
     assert bench.device.boot == 2
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_cut_before_the_acknowledgement_is_taken(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(3)
     epoch = bench.device.ring.epoch
     bench.device.cut_at("before_ack")
@@ -159,8 +159,8 @@ def test_a_cut_before_the_acknowledgement_is_taken(bench: Bench) -> None:
     assert bench.device.records.room.acked <= 1
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_device_without_power_does_nothing(bench: Bench) -> None:
-    bench.flowing()
     bench.device.cut_at("before_commit")
     bench.cut(events=1)
     dead = bench.device
@@ -189,8 +189,8 @@ def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
 # --- hands ----------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_new_firmware_starts_at_once(bench: Bench) -> None:
-    bench.flowing()
     before = bench.host.last(InfoReply).firmware
     answer = bench.device.request(Firmware("2.0"), bench.now)
     assert answer["boot"] == 2
@@ -261,8 +261,8 @@ def test_a_corrupt_place_is_named_at_the_start(bench: Bench) -> None:
         bench.power_on()
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_all_is_private(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(60)
     bench.ack()
     bench.device.request(RingMemory("save"), bench.now)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from firmware_protocol.device import RingMemory
 from firmware_protocol.messages import (
     DeviceState,
@@ -19,8 +21,8 @@ from tests.support.hil.devices.plain_device import MS, Bench, ack, fill, flowing
 # --- window and acknowledgements ------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_window_0_stops_and_a_later_one_continues(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(3)
     bench.ack(2, window=0)
     bench.happen(3)
@@ -37,8 +39,8 @@ def test_window_0_stops_and_a_later_one_continues(bench: Bench) -> None:
     assert bench.host.seqs(bench.now) == [3, 5, 6]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_heartbeat_acknowledges_too(bench: Bench) -> None:
-    bench.flowing()
     epoch = bench.device.ring.epoch
     bench.happen(9)
     bench.say(bench.host.seal(HostBeat(epoch, 9, 8)))
@@ -63,8 +65,8 @@ def test_an_acknowledgement_that_cannot_be_is_ignored(bench: Bench) -> None:
     assert bench.host.seqs()[-1] == 13
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_an_older_acknowledgement_has_no_effect(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(5)
     bench.ack(4)
     bench.ack(2, window=1)
@@ -121,8 +123,8 @@ def test_an_acknowledgement_that_does_not_move_on_changes_no_wait(bench: Bench) 
     assert sent(bench, start) == [(0, 2), (150, 2), (450, 2), (1050, 2)]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_nak_sends_them_again_at_once(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(6)
     bench.now += 10 * MS
     start = bench.now
@@ -141,8 +143,8 @@ def test_nak_sends_them_again_at_once(bench: Bench) -> None:
     assert sent(bench, start)[10:] == [(360, 7), *((660, seq) for seq in range(2, 8))]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_when_the_window_opens_what_is_overdue_goes_out_at_once(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(3)
     bench.ack(2, window=0)
     bench.run(3_000)
@@ -152,8 +154,8 @@ def test_when_the_window_opens_what_is_overdue_goes_out_at_once(bench: Bench) ->
     assert bench.host.seqs(bench.now) == [3]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_nak_beyond_the_window_sends_nothing(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(20)
     start = bench.now
     count = len(bench.host.seqs())
@@ -163,8 +165,8 @@ def test_nak_beyond_the_window_sends_nothing(bench: Bench) -> None:
     assert sent(bench, start)[-1] == (0, 9)
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_pressure_is_recorded_once_and_a_full_ring_locks(bench: Bench) -> None:
-    bench.flowing()
     bench.say(bench.host.call(Start(6, 0)))
     bench.ack()
     assert DeviceState.LOCKED not in bench.device.state()
@@ -198,8 +200,8 @@ def pressures(bench: Bench) -> int:
     return sum(isinstance(one, LogPressure) for one in bench.events())
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_full_ends_when_twice_as_many_are_free(bench: Bench) -> None:
-    bench.flowing()
     fill(bench)
     room = bench.device.records.room
     assert (room.full, room.free) == (True, 7)
@@ -213,8 +215,8 @@ def test_full_ends_when_twice_as_many_are_free(bench: Bench) -> None:
     assert DeviceState.FULL not in bench.device.state()
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_pressure_is_recorded_again_only_below_half(bench: Bench) -> None:
-    bench.flowing()
     fill(bench)
     assert pressures(bench) == 2
     room = bench.device.records.room
@@ -251,8 +253,8 @@ def test_a_new_ring_has_reported_nothing(bench: Bench) -> None:
     assert pressures(bench) == 2
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_full_lasts_over_a_start_until_twice_as_many_are_free(bench: Bench) -> None:
-    bench.flowing()
     fill(bench)
     bench.ack(8)
     assert (bench.device.full(), bench.device.records.room.free) == (True, 14)

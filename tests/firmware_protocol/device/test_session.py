@@ -31,8 +31,8 @@ from tests.support.hil.devices.plain_device import MS, Bench, Plain, ack, nak, r
 # --- the session ----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_the_first_valid_data_replaces_the_session_and_changes_nothing_else(bench: Bench) -> None:
-    bench.flowing()
     bench.say(bench.host.call(Start(6, 0)))
     former, theirs = bench.host.current, bench.device.sessions.running
     assert former is not None
@@ -53,8 +53,8 @@ def test_the_first_valid_data_replaces_the_session_and_changes_nothing_else(benc
     assert bench.host.seqs()[3:] == [2, 3, 4]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_pending_session_with_the_id_of_the_running_one(bench: Bench) -> None:
-    bench.flowing()
     former = bench.host.current
     assert former is not None
     bench.host._picked = former.id - 1
@@ -68,8 +68,8 @@ def test_a_pending_session_with_the_id_of_the_running_one(bench: Bench) -> None:
     assert (len(bench.host.all(InfoReply)), bench.device.channel.refused) == (3, 0)
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_heartbeat_goes_first(bench: Bench) -> None:
-    bench.flowing()
     bench.run(249)
     bench.host.came.clear()
     bench.now += 1 * MS
@@ -79,8 +79,8 @@ def test_a_heartbeat_goes_first(bench: Bench) -> None:
     assert kinds == ["DeviceBeat", "CommandReply", "EventRecord"]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_beat_that_was_missed_is_not_sent_later(bench: Bench) -> None:
-    bench.flowing()
     began = bench.now
     bench.now += 700 * MS
     bench.device.wake(bench.now)
@@ -89,8 +89,8 @@ def test_a_beat_that_was_missed_is_not_sent_later(bench: Bench) -> None:
     assert [now - began for now, _ in bench.host.timed(DeviceBeat)] == [700 * MS, 750 * MS]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_silent_host_ends_the_session(bench: Bench) -> None:
-    bench.flowing()
     bench.plain.made_safe.clear()
     bench.run(999.9, beats=False)
     assert not bench.plain.made_safe
@@ -107,8 +107,8 @@ def test_a_silent_host_ends_the_session(bench: Bench) -> None:
     assert bench.resume() is Verdict.OK
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_any_valid_data_keeps_it_alive(bench: Bench) -> None:
-    bench.flowing()
     bench.plain.made_safe.clear()
     for _ in range(10):
         bench.run(900, beats=False)
@@ -117,8 +117,8 @@ def test_any_valid_data_keeps_it_alive(bench: Bench) -> None:
     assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 10)
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
-    bench.flowing()
     session = bench.device.sessions.running
     assert session is not None
     session.sealer.counter = MAX_FRAMES - 1
@@ -130,8 +130,8 @@ def test_a_session_whose_counters_are_used_up_is_over(bench: Bench) -> None:
     assert bench.resume() is Verdict.OK
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_every_whole_frame_that_is_ignored_is_counted(bench: Bench) -> None:
-    bench.flowing()
     former = bench.host.call(Info())
     bench.say(former)
     strays = (
@@ -175,8 +175,8 @@ def test_the_same_random_bytes_give_the_same_session(tmp_path: Path) -> None:
     assert said[0] == said[1]
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_device_from_the_same_place_is_the_same_device(bench: Bench) -> None:
-    bench.flowing()
     head = bench.device.ring.head
     other = faulty_device(bench.place, Plain(), now=0, sync=True)
     assert (other.boot, other.ring.epoch, other.ring.head) == (2, bench.device.ring.epoch, head + 1)
@@ -298,8 +298,8 @@ def test_verdicts(bench: Bench) -> None:
             assert len(bench.host.records()) == before
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_below_the_oldest_there_is_a_gap(bench: Bench) -> None:
-    bench.flowing()
     for _ in range(30):
         bench.happen(8)
         bench.ack()
@@ -314,8 +314,8 @@ def test_below_the_oldest_there_is_a_gap(bench: Bench) -> None:
     assert bench.resume(115) is Verdict.OK
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_resume_may_go_back_and_the_records_are_safe_again(bench: Bench) -> None:
-    bench.flowing()
     for _ in range(30):
         bench.happen(8)
         bench.ack()
@@ -337,8 +337,8 @@ def test_resume_may_go_back_and_the_records_are_safe_again(bench: Bench) -> None
     assert max(bench.host.seqs()) == bench.device.ring.head
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(3)
     bench.ack()
     before = bench.device.ring.epoch
@@ -352,8 +352,8 @@ def test_a_replaced_ring_is_a_new_epoch(bench: Bench) -> None:
     assert bench.host.records()[-1].boot == 2
 
 
+@pytest.mark.usefixtures("records_flow")
 def test_what_was_acknowledged_of_another_ring_is_ignored(bench: Bench) -> None:
-    bench.flowing()
     bench.happen(40)
     bench.ack()
     bench.device.request(RingMemory("replace"), bench.now)
