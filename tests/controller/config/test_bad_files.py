@@ -340,9 +340,7 @@ def test_paths_in_a_table_start_where_the_table_lies(tmp_path: Path) -> None:
         TABLE.replace('"mega"', '"games/mine.toml"\njurisdiction = "here.toml"\nseats = 5')
     )
     found = load_table(table)
-    assert found.sheet.name == "mine"
-    assert found.seats == 5
-    assert found.title == "one"
+    assert (found.sheet.name, found.seats, found.title) == ("mine", 5, "one")
     assert found.sheet.options.burn.on_shuffle == 2
     assert found.sheet.origin["burn.on_shuffle"].source == str(tmp_path / "here.toml")
     assert isinstance(loader.load(str(table)), loader.TableConfig)

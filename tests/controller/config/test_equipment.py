@@ -92,8 +92,7 @@ def test_everything_that_there_is(tmp_path: Path) -> None:
     # A bet without the main wager before it is refused: the order is the procedure's.
     assert list(found.devices.standing[2]) == ["main", "buster"]
     assert found.record == RecordPlace(tmp_path / "data/record", 390, 4, 36)
-    assert found.keys == Path("/etc/holecard")
-    assert found.people == tmp_path / "data/people.json"
+    assert (found.keys, found.people) == (Path("/etc/holecard"), tmp_path / "data/people.json")
     assert found.control == ControlPlace(tmp_path / "data/control.sock", 8021, 9121)
 
 
@@ -334,8 +333,7 @@ def test_in_words_and_as_data(tmp_path: Path) -> None:
         f"control at {tmp_path / 's'}"
     ]
     data = json.loads(json.dumps(as_json(found)))
-    assert data["devices"]["stations"][1]["serial"] == "ST-2"
-    assert data["record"]["day_starts"] == 390
+    assert (data["devices"]["stations"][1]["serial"], data["record"]["day_starts"]) == ("ST-2", 390)
     assert list(lines(NO_EQUIPMENT)) == []
     nothing = dict.fromkeys(("devices", "record", "keys", "people", "control", "screens"))
     assert as_json(NO_EQUIPMENT) == nothing

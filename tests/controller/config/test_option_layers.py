@@ -43,9 +43,7 @@ def test_overrides_may_be_nested_as_in_a_file() -> None:
 
 def test_without_a_table_nothing_is_laid_out() -> None:
     options = load_game("maxtime").options
-    assert options.chips == ()
-    assert options.money.unit == 1
-    assert options.burn.on_shuffle == 0
+    assert (options.chips, options.money.unit, options.burn.on_shuffle) == ((), 1, 0)
     assert options.limits.main.max is None
     assert load_game("maxtime", jurisdiction="default").options.burn.on_shuffle == 1
 
@@ -67,9 +65,7 @@ def test_the_layers_of_a_table() -> None:
 @pytest.mark.parametrize("name", ["blackjack-1", "maxtime-1", "superfun-1", "mega-1"])
 def test_our_example_tables(name: str) -> None:
     table = load_table(name)
-    assert table.name == name
-    assert table.seats == 7
-    assert table.currency.code == "USD"
+    assert (table.name, table.seats, table.currency.code) == (name, 7, "USD")
     assert table.jurisdiction == load_jurisdiction("default")
     assert min(chip.value for chip in table.sheet.options.chips) == table.sheet.options.money.unit
     assert impossible(table.sheet.options) == []
@@ -105,12 +101,10 @@ def test_what_hangs_on_a_feature_goes_with_it(
 
 def test_limits_go_with_their_bet() -> None:
     options = load_table("mega-1", {"bonus.buster.pays": None}).sheet.options
-    assert options.limits.buster.min is None
-    assert options.limits.toke_buster.max is None
+    assert (options.limits.buster.min, options.limits.toke_buster.max) == (None, None)
     assert options.limits.toke_main.max == 10000
     options = load_table("mega-1", {"toke.allowed": False}).sheet.options
-    assert options.limits.toke_main.max is None
-    assert options.limits.buster.max == 10000
+    assert (options.limits.toke_main.max, options.limits.buster.max) == (None, 10000)
 
 
 def test_no_splits_at_all() -> None:

@@ -107,8 +107,7 @@ def test_a_game_has_the_agreed_options(game: str) -> None:
     sheet = load_game(game)
     got = {path: plain(origin.value) for path, origin in sheet.origin.items()}
     assert got == {path: values[GAMES.index(game)] for path, values in TABLE.items()}
-    assert sheet.name == game
-    assert sheet.decks_allowed == DECKS[game]
+    assert (sheet.name, sheet.decks_allowed) == (game, DECKS[game])
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -178,8 +177,7 @@ def test_what_the_default_rules() -> None:
 @pytest.mark.parametrize("name", INSTALLED)
 def test_ours_rule_everything_in_words(name: str) -> None:
     found = read_jurisdiction(name)
-    assert found.silent == ()
-    assert found.rulings.name == name
+    assert (found.silent, found.rulings.name) == ((), name)
     for what in Irregularity:
         ruling = found.rulings.ruling(what)
         assert ruling.text

@@ -105,8 +105,7 @@ def test_another_file_has_the_same_key(tmp_path: Path) -> None:
     assert second.begin().key.fingerprint == KEY.fingerprint
 
 
-def test_people_are_found_by_their_badges(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_people_are_found_by_their_badges(file: PeopleFile) -> None:
     people = file.read()
     # Verifiers differ each time.
     pairs = zip(everybody(), people.every, strict=True)
@@ -136,8 +135,7 @@ def test_where_the_file_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("bits", [0o620, 0o602, 0o640, 0o604, 0o666, 0o777])
-def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, bits: int) -> None:
-    file = house(tmp_path)
+def test_a_file_that_others_may_touch_is_refused(file: PeopleFile, bits: int) -> None:
     file.file.chmod(bits)
     refused(file, f"mode {bits:o}.*allowed: mode 600: chmod 600 ")
     file.file.chmod(0o600)
@@ -146,37 +144,34 @@ def test_a_file_that_others_may_touch_is_refused(tmp_path: Path, bits: int) -> N
 
 
 @pytest.mark.parametrize("bits", [0o770, 0o707, 0o722, 0o1777])
-def test_a_place_where_others_may_replace_it_is_refused(tmp_path: Path, bits: int) -> None:
-    file = house(tmp_path)
+def test_a_place_where_others_may_replace_it_is_refused(file: PeopleFile, bits: int) -> None:
     file.file.parent.chmod(bits)
     refused(file, "others may replace people.json")
     file.file.parent.chmod(0o755)
     assert file.read().every
 
 
-def test_directories_of_others_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = house(tmp_path)
+def test_directories_of_others_are_refused(
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: ours + 1)
     refused(file, "belongs to the user" if ours == 0 else "may replace people.json")
 
 
-def test_a_link_to_another_file_is_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_link_to_another_file_is_refused(file: PeopleFile, tmp_path: Path) -> None:
     file.file.rename(tmp_path / "elsewhere")
     file.file.symlink_to(tmp_path / "elsewhere")
     refused(file, "people.json: cannot be opened")
 
 
-def test_a_directory_in_its_place_is_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_directory_in_its_place_is_refused(file: PeopleFile) -> None:
     file.file.unlink()
     file.file.mkdir(mode=0o700)
     refused(file, "is no file")
 
 
-def test_a_file_in_the_place_of_its_directory_is_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_file_in_the_place_of_its_directory_is_refused(file: PeopleFile) -> None:
     refused(
         PeopleFile(file.file / "people.json", file.keys), "is not a directory|cannot be checked"
     )
@@ -221,27 +216,23 @@ DAMAGE: Final[dict[str, tuple[Callable[[str], str], str]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_file_is_refused(tmp_path: Path, name: str) -> None:
-    file = house(tmp_path)
+def test_a_damaged_file_is_refused(file: PeopleFile, name: str) -> None:
     damage, words = DAMAGE[name]
     put(file.file, damage(file.file.read_text()).encode())
     refused(file, words)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_bytes_that_are_no_text_are_refused(file: PeopleFile) -> None:
     put(file.file, file.file.read_bytes().replace(b"Ann", b"\xff\xfe\xfd"))
     refused(file, "is damaged: ")
 
 
-def test_more_than_any_house_has_is_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_more_than_any_house_has_is_refused(file: PeopleFile) -> None:
     put(file.file, b" " * (MAX_FILE_BYTES + 1))
     refused(file, f"more than {MAX_FILE_BYTES} bytes")
 
 
-def test_a_key_that_is_damaged_gone_or_another_is_refused(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_key_that_is_damaged_gone_or_another_is_refused(file: PeopleFile, tmp_path: Path) -> None:
     good = file.key_file.read_bytes()
     put(file.key_file, good.replace(b"00", b"01", 1))
     refused(file, "its key and its fingerprint do not belong together")
@@ -286,10 +277,10 @@ SINCE = f"since {AT}, by Ann Lee and Bo Chan"
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> PeopleFile:
-    made = house(tmp_path)
-    put(made.history_file, history_of(everybody()))
-    return made
+def known(file: PeopleFile) -> PeopleFile:
+    """The history says how everybody came there."""
+    put(file.history_file, history_of(everybody()))
+    return file
 
 
 def by_hand(file: PeopleFile, make: Callable[[Person], Person | None], badge: str = "D-17") -> None:
@@ -323,54 +314,54 @@ CASES: dict[str, tuple[Callable[[Person], Person | None], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_was_done_by_hand_is_told(file: PeopleFile, case: str) -> None:
+def test_what_was_done_by_hand_is_told(known: PeopleFile, case: str) -> None:
     make, badge, words = CASES[case]
-    assert history_differences(file, file.read()) == []
-    by_hand(file, make, badge)
-    assert history_differences(file, file.read()) == [words]
+    assert history_differences(known, known.read()) == []
+    by_hand(known, make, badge)
+    assert history_differences(known, known.read()) == [words]
 
 
-def test_somebody_who_was_put_there_by_hand(file: PeopleFile) -> None:
+def test_somebody_who_was_put_there_by_hand(known: PeopleFile) -> None:
     one = a_person("D-99", "Nick Nobody", ("dealer",))
-    put(file.file, people_bytes(People(KEY, (*everybody(), one))))
+    put(known.file, people_bytes(People(KEY, (*everybody(), one))))
     words = "D-99, Nick Nobody, is in the file, but in no line of the history"
-    assert history_differences(file, file.read()) == [words]
+    assert history_differences(known, known.read()) == [words]
 
 
 def test_what_is_done_with_the_command_is_no_difference(
-    file: PeopleFile,
+    known: PeopleFile,
     monkeypatch: pytest.MonkeyPatch,
     said: Says,
 ) -> None:
-    found(file, monkeypatch)
+    found(known, monkeypatch)
     alone(monkeypatch)
     for words in (("disable", "D-17"), ("enable", "X-1"), ("roles", "D-18", "dealer,floor")):
         assert people(*words, *TWO_OPTIONS) == 0
-    change_roles(file, "D-19", lambda one: one)
+    change_roles(known, "D-19", lambda one: one)
     assert said(people("list")).done()
 
 
 def test_the_list_says_what_is_odd(
-    file: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
+    known: PeopleFile, monkeypatch: pytest.MonkeyPatch, said: Says
 ) -> None:
-    found(file, monkeypatch)
+    found(known, monkeypatch)
     alone(monkeypatch)
-    file.history_file.unlink()
+    known.history_file.unlink()
     assert said(people("list")).done(
-        f"warning: {file.history_file} is missing: the origin of these people is unknown\n"
+        f"warning: {known.history_file} is missing: the origin of these people is unknown\n"
     )
 
 
-def test_lines_that_are_none_and_a_file_that_others_may_touch(file: PeopleFile) -> None:
-    with file.history_file.open("ab") as lines:
+def test_lines_that_are_none_and_a_file_that_others_may_touch(known: PeopleFile) -> None:
+    with known.history_file.open("ab") as lines:
         lines.write(b'{"what":"pai\n\xff\n')
     number = len(everybody()) + 2
-    assert history_differences(file, file.read()) == [
-        f"line {at} of {file.history_file} is not a valid change" for at in (number, number + 1)
+    assert history_differences(known, known.read()) == [
+        f"line {at} of {known.history_file} is not a valid change" for at in (number, number + 1)
     ]
-    file.history_file.chmod(0o666)
+    known.history_file.chmod(0o666)
     with pytest.raises(KeyProblem, match="others may touch it"):
-        history_differences(file, file.read())
+        history_differences(known, known.read())
 
 
 def test_a_house_without_people_needs_no_history(tmp_path: Path) -> None:
@@ -381,8 +372,7 @@ def test_a_house_without_people_needs_no_history(tmp_path: Path) -> None:
 # --- changing ---------------------------------------------------------------------------------
 
 
-def test_a_change_is_kept_and_stands_in_the_history(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_change_is_kept_and_stands_in_the_history(file: PeopleFile) -> None:
     assert add(file).every[-1] == NEW
     disabled = replace(NEW, disabled=True)
     file.change("disabled", "d-20", lambda people: disabled, ("Cy", "Di"), AT)
@@ -401,8 +391,7 @@ def test_a_change_is_kept_and_stands_in_the_history(tmp_path: Path) -> None:
     assert [mode(one) for one in (file.file, file.history_file)] == [0o600, 0o600]
 
 
-def test_what_cannot_stand_in_the_file_is_not_kept(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_what_cannot_stand_in_the_file_is_not_kept(file: PeopleFile) -> None:
     before = file.file.read_bytes()
     for one in (
         replace(NEW, badge="D 20"),
@@ -416,8 +405,7 @@ def test_what_cannot_stand_in_the_file_is_not_kept(tmp_path: Path) -> None:
     assert not file.history_file.exists()
 
 
-def test_a_house_that_is_full_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = house(tmp_path)
+def test_a_house_that_is_full_is_told_so(file: PeopleFile, monkeypatch: pytest.MonkeyPatch) -> None:
     before = file.file.read_bytes()
     monkeypatch.setattr("controller.people.person.MAX_FILE_BYTES", len(before) + 20)
     with pytest.raises(KeyProblem, match="too many people for one file"):
@@ -436,8 +424,7 @@ def held(file: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def test_one_changes_at_a_time(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_one_changes_at_a_time(file: PeopleFile) -> None:
     with held(file.file.with_name("people.json.lock")):
         with pytest.raises(KeyProblem, match="another process is changing the people"):
             file.change("added", "D-20", lambda people: NEW, TWO, AT, timeout=0)
@@ -484,10 +471,9 @@ def test_a_disk_that_fails_at_any_step_of_a_change(
 
 
 def test_a_change_that_is_kept_is_never_without_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: PeopleFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line is on the disk before the file is."""
-    file = house(tmp_path)
     seen: list[bool] = []
     real = os.replace
 
@@ -500,8 +486,9 @@ def test_a_change_that_is_kept_is_never_without_its_line(
     assert seen == [True]
 
 
-def test_a_line_that_power_has_cut_short_does_not_take_the_next_one_with_it(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_line_that_power_has_cut_short_does_not_take_the_next_one_with_it(
+    file: PeopleFile,
+) -> None:
     put(file.history_file, b'{"at":"2027-01-1')
     add(file)
     _, last = file.history_file.read_text().splitlines()
@@ -511,8 +498,7 @@ def test_a_line_that_power_has_cut_short_does_not_take_the_next_one_with_it(tmp_
 # --- a verifier that is renewed ---------------------------------------------------------------
 
 
-def test_a_verifier_is_made_anew_at_the_present_cost(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_verifier_is_made_anew_at_the_present_cost(file: PeopleFile) -> None:
     ann = who(file, "D-17")
     renew_verifier(file, ann, PINS["D-17"], DEARER, AT)
     now = who(file, "D-17")
@@ -523,8 +509,7 @@ def test_a_verifier_is_made_anew_at_the_present_cost(tmp_path: Path) -> None:
     ]
 
 
-def test_a_verifier_that_was_changed_meanwhile_stays(tmp_path: Path) -> None:
-    file = house(tmp_path)
+def test_a_verifier_that_was_changed_meanwhile_stays(file: PeopleFile) -> None:
     ann = who(file, "D-17")
     other = replace(ann, pin=str(KEY.verifier("D-17", "918273", CHEAP)))
     file.change("PIN reset", "D-17", lambda people: other, TWO, AT)

@@ -449,8 +449,7 @@ def test_a_slip_costs_nothing_and_waits_grow(limits: GuessLimits) -> None:
         tries = WrongGuesses(
             tries.streak, tries.recent, tries.last, at, tries.delay_recorded
         )  # let through at once
-    assert waits[: limits.free] == [0] * limits.free
-    assert waits[limits.free] == limits.first
+    assert (waits[: limits.free], waits[limits.free]) == ([0] * limits.free, limits.first)
     grown = waits[limits.free :]
     assert all(after in (2 * before, limits.longest) for before, after in pairwise(grown))
 

@@ -112,11 +112,15 @@ class Table:
         return self.tick(seconds)
 
 
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
 # --- who is signed in -------------------------------------------------------------------------
 
 
-def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
-    table = Table()
+def test_one_dealer_is_at_the_table_until_somebody_takes_the_place(table: Table) -> None:
     assert at_table(table.standing) is None
     table.say(ANN)
     assert at_table(table.tick(30 * 3600)) == Actor("dealer", "Ann Lee")
@@ -125,8 +129,7 @@ def test_one_dealer_is_at_the_table_until_somebody_takes_the_place() -> None:
     assert not table.say(SignOutData("dealer", "Gil Ode", "D-18", "other", "closed")).sessions
 
 
-def test_others_sign_in_at_their_screens_for_so_long() -> None:
-    table = Table()
+def test_others_sign_in_at_their_screens_for_so_long(table: Table) -> None:
     life = SESSION_SECONDS["technician"]
     eve = SignInData("technician", "Eve Pond", "T-1", "ee", "bench", life)
     dee = SignInData(
@@ -149,8 +152,7 @@ def test_every_role_signs_in_or_is_asked_each_time() -> None:
 # --- one act ----------------------------------------------------------------------------------
 
 
-def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
-    table = Table()
+def test_authority_is_for_one_act_at_one_screen_and_a_minute(table: Table) -> None:
     table.say(BO)
     other = act_of(events.RoundVoided, about="12")
     found = authority(table.standing, VOID, "dealer", second=False)
@@ -168,23 +170,20 @@ def test_authority_is_for_one_act_at_one_screen_and_a_minute() -> None:
     assert authority(table.standing, VOID, "dealer", second=False) is None
 
 
-def test_an_act_that_was_done_leaves_nobody_authorised_for_it() -> None:
-    table = Table()
+def test_an_act_that_was_done_leaves_nobody_authorised_for_it(table: Table) -> None:
     table.say(BO, CY, replace(BO, act="FloorRuled"))
     left = without_used(table.standing, VOID, "dealer").authorities
     assert [one.act for one in left] == ["FloorRuled"]
 
 
-def test_whoever_stands_by_does_so_for_one_person() -> None:
-    table = Table()
+def test_whoever_stands_by_does_so_for_one_person(table: Table) -> None:
     table.say(BO, CY)
     assert len(table.standing.authorities) == 2
     left = table.say(replace(BO, name="Dee Faro", badge="F-4", lock="xx")).authorities
     assert [(one.name, one.second) for one in left] == [("Dee Faro", False)]
 
 
-def test_no_authority_outlives_the_controller() -> None:
-    table = Table()
+def test_no_authority_outlives_the_controller(table: Table) -> None:
     table.say(ANN, BO, CY)
     standing = table.restart("b2", 0)
     assert (standing.authorities, at_table(standing)) == ((), Actor("dealer", "Ann Lee"))
@@ -264,8 +263,7 @@ def test_other_words_about_people_are_passed_over_and_broken_ones_are_not() -> N
 # --- wrong PINs -------------------------------------------------------------------------------
 
 
-def test_waits_are_of_the_badge_and_of_the_screen() -> None:
-    table = Table()
+def test_waits_are_of_the_badge_and_of_the_screen(table: Table) -> None:
     table.say(*[turned()] * (BADGE.free + 1))
     assert table.waits(("aa", "dealer"), ("aa", "elsewhere"), ("zz", "dealer")) == [30, 30, 0]
     table.say(*[turned(lock=f"n{number}") for number in range(SCREEN.free - BADGE.free)])
@@ -276,14 +274,12 @@ def test_waits_are_of_the_badge_and_of_the_screen() -> None:
 
 
 @pytest.mark.parametrize("why", ["not theirs", "same person", "another dealer"])
-def test_what_is_refused_after_the_right_pin_is_no_guess(why: RefusalReason) -> None:
-    table = Table()
+def test_what_is_refused_after_the_right_pin_is_no_guess(table: Table, why: RefusalReason) -> None:
     table.say(*[turned(why)] * 20)
     assert wait_seconds(table.standing, "aa", "dealer") == 0
 
 
-def test_being_turned_away_is_told_once_for_each_wait() -> None:
-    table = Table()
+def test_being_turned_away_is_told_once_for_each_wait(table: Table) -> None:
     table.say(*[turned()] * (BADGE.free + 1))
     assert not delay_is_recorded(table.standing, "aa", "dealer")
     table.say(SignInDelayed("aa", "dealer", 30))
@@ -292,14 +288,12 @@ def test_being_turned_away_is_told_once_for_each_wait() -> None:
     assert not delay_is_recorded(table.say(turned()), "aa", "dealer")
 
 
-def test_a_restart_forgets_no_wrong_pin() -> None:
-    table = Table()
+def test_a_restart_forgets_no_wrong_pin(table: Table) -> None:
     table.say(*[turned()] * (BADGE.free + 2))
     assert wait_seconds(table.restart("b2", 1), "aa", "dealer") == 59
 
 
-def test_what_is_long_past_is_left_behind() -> None:
-    table = Table()
+def test_what_is_long_past_is_left_behind(table: Table) -> None:
     for number in range(50):
         table.say(turned(lock=f"n{number}", screen=f"s{number}"))
         table.tick(3600)
@@ -310,8 +304,7 @@ def test_what_is_long_past_is_left_behind() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-3600, -NOON / 1e6, 3600, 365 * 86400])
-def test_setting_the_clock_of_the_day_changes_nothing(seconds: float) -> None:
-    table = Table()
+def test_setting_the_clock_of_the_day_changes_nothing(table: Table, seconds: float) -> None:
     table.say(BO, *[turned()] * (BADGE.free + 2))
     table.time.set(seconds)
     table.tick()
@@ -323,16 +316,14 @@ def test_setting_the_clock_of_the_day_changes_nothing(seconds: float) -> None:
     assert table.standing.authorities == ()
 
 
-def test_a_clock_that_is_behind_after_a_restart_keeps_waits_and_adds_none() -> None:
-    table = Table()
+def test_a_clock_that_is_behind_after_a_restart_keeps_waits_and_adds_none(table: Table) -> None:
     table.say(*[turned()] * (BADGE.free + 2))
     table.time.set(-10 * 365 * 86400)
     assert wait_seconds(table.restart("b2"), "aa", "dealer") == 60
     assert wait_seconds(table.tick(60), "aa", "dealer") == 0
 
 
-def test_a_moment_that_comes_late_sets_nothing_back() -> None:
-    table = Table()
+def test_a_moment_that_comes_late_sets_nothing_back(table: Table) -> None:
     table.tick(10)
     before = table.standing.clock.at
     early = Moment(table.time.utc - 5_000_000, table.time.mono - 5 * 10**9)

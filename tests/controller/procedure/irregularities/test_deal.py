@@ -112,8 +112,7 @@ def test_a_blackjack_when_the_dealer_missed_his_first_card(house: str, late: str
     )  # nobody knows yet whether seat 1's blackjack is tied
     more = "5D" if "6D" in late else ""
     nets = t.finish(f"{late} {more}")
-    assert nets[1] == net
-    assert nets[2] == -1000
+    assert (nets[1], nets[2]) == (net, -1000)
 
 
 def test_a_lone_blackjack_waits_for_both_late_cards(house: str) -> None:

@@ -67,8 +67,7 @@ def test_every_seat_has_the_same_figures() -> None:
         watch.note(play.round(), play.record, play.hole)
     found = report.of_rounds(game, setup, watch.tally)
     assert published.agrees(found.main, published.STAND["classic"])
-    assert found.main.of == 2_000
-    assert found.outcomes["blackjack"].of == 14_000
+    assert (found.main.of, found.outcomes["blackjack"].of) == (2_000, 14_000)
 
 
 @pytest.mark.parametrize("decks", [1, 2, 6, 8])

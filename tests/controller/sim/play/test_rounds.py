@@ -108,9 +108,7 @@ def test_a_refilled_shoe_has_all_but_what_lies_on_the_felt() -> None:
 def test_a_round_is_kept_from_its_wager_to_the_clear_felt() -> None:
     for record in records(plays("classic"), 50):
         told = names(record)
-        assert told[0] == "WagerPlaced"
-        assert told[-1] == "Cleared"
-        assert told.count("HoleDealt") == 1
+        assert (told[0], told[-1], told.count("HoleDealt")) == ("WagerPlaced", "Cleared", 1)
         assert told.count("HoleRevealed") == 1
         assert all(rows for _, rows, _ in record)
         settled = [effect for _, _, effects in record for effect in effects]

@@ -120,8 +120,7 @@ def test_what_fails(run: Run, changes: dict[str, Any], failure: str) -> None:
 def test_a_wager_of_nothing_or_too_much_is_refused(run: Run, amount: int) -> None:
     made = result(run, seats=wagers(main=amount), **UNDEALT | {"expect": {"seat_net": {"1": 0}}})
     assert made["ok"]
-    assert made["rejected_bets"][0]["amount"] == amount
-    assert made["hands"] == []
+    assert (made["rejected_bets"][0]["amount"], made["hands"]) == (amount, [])
 
 
 def test_the_largest_wager_is_settled_to_the_cent(run: Run) -> None:
@@ -140,8 +139,7 @@ def test_a_decision_is_refused_amid_the_insurance_where_it_is_listed_there(run: 
     actions = [refused("hit"), action("insure", amount=500), action("stand")]
     made = result(run, **ACE_UP, actions=actions)
     assert made["ok"]
-    assert made["rejected_actions"] == [0]
-    assert made["side_bets"][0]["outcome"] == "lose"
+    assert (made["rejected_actions"], made["side_bets"][0]["outcome"]) == ([0], "lose")
 
 
 def test_actions_listed_after_the_round_are_refused_there(run: Run) -> None:
