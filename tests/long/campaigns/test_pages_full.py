@@ -11,6 +11,8 @@ from typing import Final
 import pytest
 
 from controller.procedure.model.state import Step
+from tests.support.asynchronous import asynchronous
+from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.stories import (
     IN_ONE_DECK,
     IN_USUAL_DECKS,
@@ -18,7 +20,7 @@ from tests.support.screens.browser.stories import (
     play,
     recorded,
 )
-from tests.support.screens.browser.table import ALL, HERE, How, at_table, killed_at, whole_round
+from tests.support.screens.browser.table import How, at_table, is_killed
 
 PARTS: Final = 4
 """Tables that are set up side by side. Nobody's badge is looked at too often at one of them."""
@@ -45,10 +47,19 @@ def test_what_goes_wrong_in_one_deck(how: How, tmp_path: Path) -> None:
     recorded(asyncio.run(told(tmp_path, IN_ONE_DECK, how, ONE_DECK)), IN_ONE_DECK)
 
 
-@pytest.mark.parametrize(("game", "how"), [one for one in ALL if one not in HERE])
-def test_a_whole_round(game: str, how: How, tmp_path: Path) -> None:
-    whole_round(game, how, tmp_path)
+@pytest.mark.parametrize("how", ["touch", "keys"])
+@pytest.mark.parametrize("game", ["classic", "maxtime", "mega", "sf21x"])
+@asynchronous
+async def test_a_whole_round(game: str, how: How, tmp_path: Path) -> None:
+    """From a closed table to the next wagers."""
+    async with at_table(tmp_path, game, how) as table:
+        await table.open()
+        await table.round()
+        assert (table.stands.round, table.wrong) == (1, [])
 
 
-def test_a_controller_that_is_killed_while_a_seat_decides(tmp_path: Path) -> None:
-    killed_at(Step.TURN, tmp_path)
+@asynchronous
+async def test_a_controller_that_is_killed_while_a_seat_decides(tmp_path: Path) -> None:
+    async with at_table(tmp_path, port=free_port()) as table:
+        await table.open()
+        await is_killed(table, Step.TURN)

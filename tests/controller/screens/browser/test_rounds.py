@@ -1,5 +1,5 @@
-"""Rounds at the dealer's page: whole ones of each game, by touch and by keyboard, irregularities,
-two presses at once, and a page that is loaded again. `make campaign` tells all."""
+"""Rounds at the dealer's page, of one table by touch and of one by keyboard: irregularities, two
+presses at once, a killed controller, two browsers. `make campaign` plays every game and story."""
 
 from __future__ import annotations
 
@@ -17,27 +17,18 @@ from firmware_protocol.device import ButtonName, Press
 from hil.table.robots.surroundings import lit
 from hil.table.setup import DEALER, GUEST, SECOND, RobotBadge
 from tests.support.asynchronous import asynchronous
+from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.page import Touch, page_at
 from tests.support.screens.browser.stories import STORIES, play, recorded
 from tests.support.screens.browser.table import (
-    HERE,
     TWO,
     AtTable,
-    How,
     at_table,
     decided,
-    killed_at,
+    is_killed,
     says,
-    whole_round,
 )
 from tests.support.table.simulated.telling import DEAL
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize(("game", "how"), HERE)
-def test_a_whole_round_at_the_page(game: str, how: How, tmp_path: Path) -> None:
-    whole_round(game, how, tmp_path)
-
 
 SAMPLE: Final = (
     "a_card_that_is_not_read",
@@ -46,60 +37,55 @@ SAMPLE: Final = (
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("how", ["touch"])
-def test_what_goes_wrong_goes_on_at_the_page(how: How, tmp_path: Path) -> None:
-    async def told() -> Path:
-        async with at_table(tmp_path, how=how) as table:
+def test_a_table_that_is_dealt_by_touch(tmp_path: Path) -> None:
+    """A whole round, what goes wrong in others, and a controller that is killed."""
+
+    async def played() -> Path:
+        async with at_table(tmp_path, "classic", port=free_port()) as table:
             await table.open()
+            await pays_once_for_two_presses(table)
             await play(table, SAMPLE)
+            await is_killed(table, Step.PAYING)
             return table.stage.house.record
 
-    recorded(asyncio.run(told()), SAMPLE)
+    recorded(asyncio.run(played()), SAMPLE)
 
 
 @pytest.mark.parametrize("what", Irregularity, ids=lambda what: what.value)
 def test_there_is_a_story_of_each(what: Irregularity) -> None:
     told = [one for one in STORIES.values() if one.what is what]
-    # That one has a test of its own here: the controller is killed, and the felt compared.
+    # That one is no story: the controller is killed, and the felt compared.
     assert told or what is Irregularity.RESTARTED
 
 
-BETWEEN = 120
+BETWEEN: Final = 120
 """Milliseconds from one press to the next: a bounce, a double click; the next payment is shown
 then already."""
 
 
-async def _wagers_of(table: AtTable, seat: int) -> str:
-    """The button that enters a wager of the seat."""
-    found = await table.page.locator(f"#wager-seat-{seat} button.act").first.get_attribute("id")
-    assert found is not None
-    return found
-
-
-@pytest.mark.timeout(200)
-@asynchronous
-async def test_a_double_press_pays_once(tmp_path: Path) -> None:
-    async with at_table(tmp_path, "classic") as table:
-        await table.open()
-        hand = table.dealer.hand
-        await hand.press(await _wagers_of(table, 2))
-        for odd in ("12,50", "1,2500", "1 25", ".5", "-5", "1e3", ""):
-            await hand.fill("field-amount", odd)
-            await hand.press("ask-send")
-            await table.page.locator("#ask-wrong:not(:empty)").wait_for()
-            assert table.stands.seats == ()
-            await table.page.evaluate("document.getElementById('ask-wrong').textContent = ''")
-        await hand.press("ask-cancel")
-        await table.robot.play(lambda shown: shown.state.step is Step.PAYING)
-        first, owed = table.stands.round, len(table.stands.due)
-        assert owed > 1
-        await table.dealer.caught_up()
-        await table.page.locator("#answers button[data-key=p]").dblclick(delay=BETWEEN // 2)
-        # What comes next is done as ever: both payments are asked for, and each is made once.
-        await table.robot.play(lambda shown: shown.state.step is Step.WAGERING)
-        assert table.stands.round == first
-        assert decided(table.stage.house.record, "Paid") == owed
-        assert (table.robot.refused, table.wrong) == ([], [])
+async def pays_once_for_two_presses(table: AtTable) -> None:
+    """From the closed table; and a wager whose amount is none is not sent."""
+    hand = table.dealer.hand
+    button = await table.page.locator("#wager-seat-2 button.act").first.get_attribute("id")
+    assert button is not None
+    await hand.press(button)
+    for odd in ("12,50", "1,2500", "1 25", ".5", "-5", "1e3", ""):
+        await hand.fill("field-amount", odd)
+        await hand.press("ask-send")
+        await table.page.locator("#ask-wrong:not(:empty)").wait_for()
+        assert table.stands.seats == ()
+        await table.page.evaluate("document.getElementById('ask-wrong').textContent = ''")
+    await hand.press("ask-cancel")
+    await table.to_step(Step.PAYING)
+    owed = len(table.stands.due)
+    assert owed > 1
+    await table.dealer.caught_up()
+    await table.page.locator("#answers button[data-key=p]").dblclick(delay=BETWEEN // 2)
+    # What comes next is done as ever: both payments are asked for, and each is made once.
+    await table.to_step(Step.WAGERING)
+    assert table.stands.round == 1
+    assert decided(table.stage.house.record)["Paid"] == owed
+    assert (table.robot.refused, table.wrong) == ([], [])
 
 
 OFFERS: Final = "#console button.act[data-act]"
@@ -131,27 +117,27 @@ async def tries(page: Page, who: RobotBadge, pin: str) -> str:
 
 
 @pytest.mark.timeout(300)
-def test_two_browsers_at_one_table(tmp_path: Path) -> None:
-    async def played() -> Path:
-        async with at_table(tmp_path, "mega") as table:
-            await table.open()
-            await table.fresh((*DEAL, "9d", "3d"), TWO, {})
-            await table.to_step(Step.TURN)
-            other = await page_at(table.browser, table.page.url, touch=True)
-            await watches(table, other)
-            await is_turned_away(other)
-            await takes_over(table, other)
-            await is_loaded_again(table, other)
-            await presses_on_an_old_picture(table, other)
-            await loses_its_line(table, other)
-            dealer, table.robot.screen = table.robot.screen, table.hands_at(other)
-            await table.to_end()
-            table.robot.screen = dealer
-            assert table.wrong == []
-            return table.stage.house.record
-
-    record = asyncio.run(played())
-    assert decided(record, "Hit") == decided(record, "CardDrawn") - len(DEAL) + 1 == 1
+@asynchronous
+async def test_two_browsers_at_a_table_that_is_dealt_by_keyboard(tmp_path: Path) -> None:
+    async with at_table(tmp_path, "mega", "keys") as table:
+        await table.open()
+        await table.round()
+        assert (table.stands.round, table.wrong) == (1, [])
+        before = decided(table.stage.house.record)
+        await table.fresh((*DEAL, "9d", "3d"), TWO, {})
+        await table.to_step(Step.TURN)
+        other = await page_at(table.browser, table.page.url, touch=True)
+        await watches(table, other)
+        await is_turned_away(other)
+        await takes_over(table, other)
+        await is_loaded_again(table, other)
+        await presses_on_an_old_picture(table, other)
+        await loses_its_line(table, other)
+        table.robot.screen = table.hands_at(other)
+        await table.to_end()
+        assert table.wrong == []
+        made = decided(table.stage.house.record) - before
+        assert (made["Hit"], made["CardDrawn"]) == (1, len(DEAL))
 
 
 async def watches(table: AtTable, other: Page) -> None:
@@ -255,8 +241,3 @@ async def loses_its_line(table: AtTable, other: Page) -> None:
     assert await says(other) == step
     assert not await other.locator(f"{OFFERS}:disabled").count()
     assert await other.evaluate("window.sameDocument")
-
-
-@pytest.mark.timeout(300)
-def test_a_controller_that_is_killed(tmp_path: Path) -> None:
-    killed_at(Step.PAYING, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,6 @@ from hil.table.robots.console import watched
 from hil.table.robots.robot import Who, card_of, mechanism
 from hil.table.scripts.shoe import whole_shoe
 from hil.table.setup import FEW, STAFF_AND_VISITORS, Stage, TableContent, example, staged, until
-from tests.support.daemon.rig import free_port
 from tests.support.screens.browser.page import Keys, PageDealer, Touch, chromium, page_at
 from tests.support.table.simulated.telling import DEAL, Choosing
 
@@ -248,27 +248,10 @@ async def at_table(
         assert await stage.daemon.stop() == 0
 
 
-def decided(record: Path, kind: str) -> int:
-    """How often this was decided."""
-    made = [decode_decision(one.data).event for _, one in records(record) if one.kind == "decision"]
-    return sum(type(event).__name__ == kind for event in made)
-
-
-ALL = [(game, how) for game in ("classic", "maxtime", "mega", "sf21x") for how in ("touch", "keys")]
-HERE = [("classic", "touch"), ("mega", "keys")]
-"""The others are dealt by `make campaign`."""
-
-
-def whole_round(game: str, how: How, tmp_path: Path) -> None:
-    """From a closed table to the next wagers; and what went over the felt is what was recorded."""
-
-    async def played() -> None:
-        async with at_table(tmp_path, game, how) as table:
-            await table.open()
-            await table.round()
-            assert (table.stands.round, table.wrong) == (1, [])
-
-    asyncio.run(played())
+def decided(record: Path) -> Counter[str]:
+    """How often each kind of event was decided."""
+    every = (decode_decision(one.data) for _, one in records(record) if one.kind == "decision")
+    return Counter(type(made.event).__name__ for made in every)
 
 
 TWO: Final = ((1, "main", 2500), (2, "main", 2500))
@@ -278,41 +261,31 @@ async def says(page: Page) -> str:
     return await page.inner_text("#instruction")
 
 
-async def goes_on(table: AtTable, words: str) -> None:
-    """Its session ended with the controller: it says so, and asks to be loaded again."""
-    page = table.page
-    await page.locator("#banner button").tap()
-    await page.wait_for_selector("#sign-in")
-    await table.dealer.sign_in(relieve=True)
-    await table.shows("compare the felt with the screen", "controller restarted")
-    await table.says("FeltConfirmed")
-    assert await says(page) == words
-
-
-def killed_at(step: Step, tmp_path: Path) -> None:
-    """The page finds it again by itself, asks for the felt, and goes on from the same step."""
-
-    async def played() -> Path:
-        async with at_table(tmp_path, port=free_port()) as table:
-            await table.open()
-            await table.fresh((*DEAL, "9d"), TWO, {1: "hit"})
-            await table.to_step(step)
-            await table.dealer.caught_up()
-            words, stood = await says(table.page), table.stands
-            table.wrong.clear()
-            await table.stage.daemon.kill()
-            await table.page.locator("#banner").wait_for()
-            assert "Connection lost" in await table.page.inner_text("#banner")
-            await table.stage.daemon.start()
-            async with watching(table.stage) as watcher:
-                table.seen_by(watcher)
-                await goes_on(table, words)
-                assert table.stands.hands == stood.hands
-                again = table.page.locator("#again")
-                assert await again.count() == (step is Step.PAYING)
-                await table.to_end()
-            return table.stage.house.record
-
-    record = asyncio.run(played())
-    assert decided(record, "Hit") == 1
-    assert decided(record, "FeltConfirmed") == 1
+async def is_killed(table: AtTable, step: Step) -> None:
+    """The page finds the table again by itself, asks for the felt, and goes on from the same step.
+    The table has pages at a port of its own."""
+    await table.fresh((*DEAL, "9d"), TWO, {1: "hit"})
+    await table.to_step(step)
+    await table.dealer.caught_up()
+    words, stood = await says(table.page), table.stands
+    before = decided(table.stage.house.record)
+    table.wrong.clear()
+    await table.stage.daemon.kill()
+    await table.page.locator("#banner").wait_for()
+    assert "Connection lost" in await table.page.inner_text("#banner")
+    await table.stage.daemon.start()
+    async with watching(table.stage) as watcher:
+        table.seen_by(watcher)
+        # Its session ended with the controller: it says so, and asks to be loaded again.
+        await table.page.locator("#banner button").tap()
+        await table.page.wait_for_selector("#sign-in")
+        await table.dealer.sign_in(relieve=True)
+        await table.shows("compare the felt with the screen", "controller restarted")
+        await table.says("FeltConfirmed")
+        assert await says(table.page) == words
+        assert table.stands.hands == stood.hands
+        assert await table.page.locator("#again").count() == (step is Step.PAYING)
+        await table.to_end()
+    made = decided(table.stage.house.record) - before
+    assert made["Hit"] == (step is Step.TURN)
+    assert made["FeltConfirmed"] == 1
