@@ -95,6 +95,21 @@ class AtBench(NamedTuple):
         await asyncio.sleep(QUIET)
         assert (self.prompt, self.state, len(self.shoe["out"])) == before
 
+    async def until(self, done: Callable[[State], bool]) -> None:
+        """Run the robots until `done` returns true."""
+        await self.robot.play(lambda shown: done(shown.state), most=100_000)
+
+    @asynccontextmanager
+    async def dealing(self, done: Callable[[State], bool]) -> AsyncIterator[asyncio.Task[None]]:
+        """Run the robots in a task until `done` returns true."""
+        task = asyncio.create_task(self.until(done))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
     @property
     def shoe(self) -> Answer:
         return dict(mechanism(self.stage.shoe))
@@ -121,16 +136,3 @@ async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> Async
             async with httpx.AsyncClient(transport=transport, base_url=HERE) as http:
                 yield AtBench(stage, screen, robot, desk, page, http)
         assert await stage.daemon.stop() == 0
-
-
-@asynccontextmanager
-async def dealing(one: AtBench, done: Callable[[State], bool]) -> AsyncIterator[asyncio.Task[None]]:
-    """Run the robots in a task until `done` returns true."""
-    task = asyncio.create_task(one.robot.play(lambda shown: done(shown.state), most=100_000))
-    try:
-        yield task
-    finally:
-        if not task.done():
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
