@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -50,17 +50,30 @@ def demo(*arguments: str) -> int:
     return run(["demo", *arguments], cli.register)
 
 
+class Kept(NamedTuple):
+    """The folder of a demo, and what it has shown."""
+
+    folder: Path
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """The demo of the README. What is shown later in its folder continues its record."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    words = re.findall(r"^holecard (demo [^#\n]*)", readme, re.MULTILINE)[0].split()
+    folder = tmp_path_factory.mktemp("demo") / "kept"
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        code = main([*words, "--dir", str(folder)])
+    return Kept(folder, code, out.getvalue(), err.getvalue())
+
+
 @pytest.mark.timeout(200)
-def test_a_demo_is_dealt_by_the_daemon_and_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The next demo in the folder continues its record."""
-    folder = tmp_path / "kept"
-    shown = ["--game", "classic", "--rounds", "2", "--seats", "2", "--dir", str(folder)]
-    assert demo(*shown) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert ESCAPE not in out
+def test_a_demo_is_dealt_by_the_daemon_and_kept(kept: Kept) -> None:
+    assert (kept.code, kept.err) == (0, "")
+    assert ESCAPE not in kept.out
     order = [
         "Floor: open the table - count the bank with a second person",
         "Shuffle 6 decks",
@@ -68,9 +81,9 @@ def test_a_demo_is_dealt_by_the_daemon_and_kept(
         "Cut, and load the shoe - 312 cards",
         "Burn 1 card",
         "seat 1: $",
-        "seat 2: $",
-        "2 seats in, the first card locks them",
-        "Deal seat 2, first card",
+        "seat 4: $",
+        "4 seats in, the first card locks them",
+        "Deal seat 4, first card",
         "Deal the dealer's up card, face up",
         "Deal the hole card, face down -> face down",
         "##",
@@ -81,15 +94,19 @@ def test_a_demo_is_dealt_by_the_daemon_and_kept(
         "holecard audit verify:",
         "RIGHT",
     ]
-    places = [out.index(line) for line in order]
+    places = [kept.out.index(line) for line in order]
     assert places == sorted(places)
-    assert "wrong:" not in out
-    report = verify(folder / "record")
-    before = report
-    assert before.boots == 1
-    assert (before.findings, before.code) == ((), 0)
+    assert "wrong:" not in kept.out
+    report = verify(kept.folder / "record")
+    assert (report.findings, report.code) == ((), 0)
 
-    assert demo("--game", "sf21x", "--rounds", "1", "--json", "--dir", str(folder)) == 0
+
+@pytest.mark.timeout(200)
+def test_a_demo_continues_the_record_of_its_folder(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = verify(kept.folder / "record")
+    assert demo("--game", "sf21x", "--rounds", "1", "--json", "--dir", str(kept.folder)) == 0
     out, err = capsys.readouterr()
     assert err == ""
     told: dict[str, Any] = json.loads(out)
@@ -97,17 +114,17 @@ def test_a_demo_is_dealt_by_the_daemon_and_kept(
     assert (game["table"], game["rounds"], told["interrupted"]) == ("Super Fun 1", 1, False)
     assert game["rounds_an_hour"] > 0
     assert game["wagers"] > 0
-    assert told["verify"]["exit"] == 0
-    assert told["verify"]["boots"] == 2
+    assert (told["verify"]["exit"], told["verify"]["boots"]) == (0, before.boots + 1)
     assert told["verify"]["records"] > before.records
 
 
 @pytest.mark.timeout(200)
 def test_nothing_tells_of_the_hole_card_before_it_is_turned(
-    capsys: pytest.CaptureFixture[str],
+    kept: Kept, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of one deck each card is there once, so its name would give it away."""
-    assert demo("--game", "maxtime", "--rounds", "2", "--seats", "3") == 0
+    shown = ["--game", "maxtime", "--rounds", "2", "--seats", "3", "--dir", str(kept.folder)]
+    assert demo(*shown) == 0
     out, err = capsys.readouterr()
     assert err == ""
     before, *rounds = re.split(r"Turn the hole card over -> (\S+)", out)
@@ -166,14 +183,12 @@ def served_from(folder: Path) -> list[int]:
 
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_an_interrupt_ends_it_with_the_summary_so_far(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+def test_an_interrupt_ends_it_with_the_summary_so_far(number: signal.Signals, kept: Kept) -> None:
     """In the middle of a round: the picture stays, the record is right, no process is left."""
-    folder = tmp_path / "house"
-    with on_a_terminal("--game", "mega", "--dir", str(folder)) as (child, controlling):
+    arguments = ("--game", "mega", "--speed", "10", "--dir", str(kept.folder))
+    with on_a_terminal(*arguments) as (child, controlling):
         text = read(controlling, "Deal seat 2, first card")
-        assert len(served_from(folder)) == 1
+        assert len(served_from(kept.folder)) == 1
         child.send_signal(number)
         text += read(controlling)
         _, complaint = child.communicate(timeout=60)
@@ -191,7 +206,7 @@ def test_an_interrupt_ends_it_with_the_summary_so_far(
     summary = text.partition("Interrupted: the rounds so far")[2]
     assert "Mega 1" in summary
     assert "RIGHT" in summary
-    assert served_from(folder) == []
+    assert served_from(kept.folder) == []
 
 
 @pytest.mark.timeout(200)
