@@ -14,7 +14,7 @@ from firmware_protocol.device import Freeze, Plug, create_identity
 from firmware_protocol.host import events as said
 from firmware_protocol.messages import DeviceBeat, DeviceClass, DeviceState
 from tests.support.asynchronous import simulated
-from tests.support.drivers.simulated import Desk, Plugged, Watched, running, supervised
+from tests.support.drivers.simulated import Desk, Plugged, Watched, running, when_ready
 
 S = LinkState
 HOUR = 3600.0
@@ -34,9 +34,8 @@ def reports() -> tuple[Reports, list[told.AnyHappening]]:
 # --- in the life of a device ----------------------------------------------------------------------
 
 
-@supervised
+@when_ready
 async def test_a_device_without_power_behind_its_adapter(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     device.request(Freeze(on=True))
     await watched.until(S.LOST, S.OPENING, S.IDENTIFYING)
     watched.happenings.clear()
@@ -76,9 +75,8 @@ async def test_a_wrong_device_in_the_port(tmp_path: Path) -> None:
     device.switch_off()
 
 
-@supervised
+@when_ready
 async def test_a_cable_that_comes_and_goes(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     device.request(Freeze(on=True))
     for _ in range(500):
         device.request(Plug(connected=False))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+from functools import partial
 
 from drivers.devices import DeviceEvent, LinkState, ShoeDriver
 from firmware_protocol.device import Load, MoveCover
-from tests.support.drivers.simulated import Plugged, Watched
+from tests.support.drivers.simulated import Plugged, Watched, supervised
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")
 
@@ -38,9 +40,23 @@ async def store_fails(device: Plugged, watched: Watched, problem: OSError = FULL
     watched.store.failing = None
 
 
+async def mended(device: Plugged, watched: Watched) -> None:
+    """People say that the store works again: all that it has missed comes."""
+    watched.supervisor.recovered()
+    await watched.until(LinkState.READY)
+    await asyncio.sleep(1)
+    same(watched, device, watched.events())
+
+
 async def dealing(device: Plugged, watched: Watched, decks: int = 6) -> ShoeDriver:
+    """Cards are in the shoe and its gate is open; all that it has told is stored."""
     shoe: ShoeDriver = watched.driver
     await watched.ready()
     device.request(Load(decks=decks))
     await shoe.open_gate()
+    await asyncio.sleep(1)
     return shoe
+
+
+when_dealing = partial(supervised, first=dealing)
+"""As `supervised`; the test begins with a shoe that deals."""

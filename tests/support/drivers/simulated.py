@@ -12,6 +12,7 @@ import secrets
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -86,8 +87,8 @@ def simulate(main: Coroutine[Any, Any, T]) -> T:
         result = await main
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, f"tasks left behind: {left}"
-        scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
-        timers = [timer for timer in scheduled if not timer.cancelled()]
+        loop: Any = asyncio.get_running_loop()
+        timers = [timer for timer in loop._scheduled if not timer.cancelled()]
         assert not timers, f"timers left behind: {timers}"
         return result
 
@@ -143,6 +144,11 @@ class Plugged:
             self.hang_up("unplugged")
         self._pump()
         return answer
+
+    def replug(self) -> None:
+        """Pull it out and plug it in again at once."""
+        self.request(Plug(connected=False))
+        self.request(Plug(connected=True))
 
     def hang_up(self, why: str) -> None:
         listener, self.listener = self.listener, None
@@ -240,6 +246,11 @@ def stubborn_store(
             raise failure
 
     return store
+
+
+async def never(*_: object) -> None:
+    """What a store or a port does that never comes to an end."""
+    await asyncio.sleep(3600)
 
 
 class MemoryStore:
@@ -357,6 +368,10 @@ class Watched:
     def of(self, kind: type[T]) -> list[T]:
         return [one for one in self.happenings if isinstance(one, kind)]
 
+    def whys(self, kind: type[Any]) -> list[Any]:
+        """The reasons in the happenings of this kind."""
+        return [one.why for one in self.of(kind)]
+
     @property
     def states(self) -> list[LinkState]:
         return [one.state for one in self.of(happenings.StateChanged)]
@@ -433,13 +448,18 @@ _DRIVEN: Mapping[str, tuple[DeviceClass, str]] = {
 }
 
 
-def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def supervised(
+    test: Callable[..., Coroutine[Any, Any, None]],
+    *,
+    first: Callable[[Plugged, Watched], Awaitable[object]] | None = None,
+) -> Callable[..., None]:
     """Run the test in simulated time, with a device whose supervisor runs.
 
-    Arguments of these names are given to it: `desk`, `device`, `watched`, and `shoe`, `shuffler` or
-    `station`: its driver, once it is ready. Without the last it is a shoe."""
+    Arguments of these names are given to it: `desk`, `device`, `watched`, `tmp_path`, and `shoe`,
+    `shuffler` or `station`: its driver, once it is ready. Without the last it is a shoe. `first` is
+    what happens before the test."""
     parameters = inspect.signature(test).parameters
-    names = {"desk", "device", "watched", *_DRIVEN} & parameters.keys()
+    names = {"desk", "device", "watched", "tmp_path", *_DRIVEN} & parameters.keys()
     driver = next((name for name in _DRIVEN if name in names), None)
 
     def run(tmp_path: Path, **others: Any) -> None:
@@ -447,10 +467,12 @@ def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., 
             device_class, serial = _DRIVEN[driver or "shoe"]
             place = table(tmp_path, device_class, serial)
             async with place as (desk, device, watched), running(watched):
-                given = {"desk": desk, "device": device, "watched": watched}
+                given = {"desk": desk, "device": device, "watched": watched, "tmp_path": tmp_path}
                 if driver is not None:
                     await watched.ready()
                     given[driver] = watched.driver
+                if first is not None:
+                    await first(device, watched)
                 await test(**{name: given[name] for name in names}, **others)
 
         simulate(main())
@@ -460,3 +482,7 @@ def supervised(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., 
     run.__name__, run.__doc__ = test.__name__, test.__doc__
     run.__signature__ = inspect.Signature([folder, *rest])  # type: ignore[attr-defined]
     return run
+
+
+when_ready = partial(supervised, first=lambda _, watched: watched.ready())
+"""As `supervised`; the device is ready when the test begins."""

@@ -217,8 +217,7 @@ async def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
     device.request(RingMemory(what="save"))
     kept = watched.store.cursor()
     device.request(RingMemory(what="replace"))
-    device.request(Plug(connected=False))
-    device.request(Plug(connected=True))
+    device.replug()
     await held(watched)
     adopt = watched.store.adopt
 
@@ -256,8 +255,7 @@ async def test_a_ring_without_a_known_beginning_gives_way_to_the_old_one(
     await plays(device, watched)
     device.request(RingMemory(what="save"))
     device.request(RingMemory(what="replace"))
-    device.request(Plug(connected=False))
-    device.request(Plug(connected=True))
+    device.replug()
     what = await held(watched)
     adopt = watched.store.adopt
 
@@ -345,8 +343,7 @@ async def test_what_was_held_when_they_decided_is_what_is_adopted(
     adopting = asyncio.create_task(watched.supervisor.adopt(BY))
     await asyncio.sleep(0)
     device.request(RingMemory(what="replace"))
-    device.request(Plug(connected=False))
-    device.request(Plug(connected=True))
+    device.replug()
     with pytest.raises(NothingHeld, match="went away meanwhile"):
         await adopting
     assert len(watched.store.adoptions) == 1

@@ -14,12 +14,12 @@ from drivers.devices import (
     LinkState,
     NotReady,
     ShoeDriver,
+    ShufflerDriver,
 )
 from drivers.keys import KeyProblem
 from firmware_protocol.device import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
-    DeviceClass,
     Lock,
     LockReply,
     LockState,
@@ -45,15 +45,15 @@ from tests.support.drivers.simulated import (
     supervised,
     table,
     until,
+    when_ready,
 )
 
 S = LinkState
 LOCK = Lock(LockState.LOCKED)
 
 
-@supervised
+@when_ready
 async def test_a_missing_reply_is_reported(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     device.request(Break(name="late-replies"))
     began = now_us()
     with pytest.raises(CommandUnansweredError, match="LOCK was not answered") as problem:
@@ -65,25 +65,21 @@ async def test_a_missing_reply_is_reported(device: Plugged, watched: Watched) ->
     assert watched.state is S.READY
 
 
-@simulated
-async def test_a_lost_start_names_the_event_that_tells(tmp_path: Path) -> None:
-    async with (
-        table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched),
-        running(watched),
-    ):
-        await watched.ready()
-        device.request(Put(decks=1))
-        device.request(Break(name="late-replies"))
-        with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
-            await watched.supervisor.call(Start(1, 0))
-        assert problem.value.result is Started
-        (overdue,) = watched.of(events.CommandOverdue)
-        assert (overdue.command, overdue.result) == ("START", "STARTED")
-
-
 @supervised
+async def test_a_lost_start_names_the_event_that_tells(
+    device: Plugged, watched: Watched, shuffler: ShufflerDriver
+) -> None:
+    device.request(Put(decks=1))
+    device.request(Break(name="late-replies"))
+    with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
+        await watched.supervisor.call(Start(1, 0))
+    assert problem.value.result is Started
+    (overdue,) = watched.of(events.CommandOverdue)
+    assert (overdue.command, overdue.result) == ("START", "STARTED")
+
+
+@when_ready
 async def test_a_refusal_says_why(watched: Watched) -> None:
-    await watched.ready()
     with pytest.raises(CommandRefusedError, match="REREAD was refused: not_kept") as problem:
         await watched.supervisor.call(Reread(1, 1))
     assert problem.value.why is Refusal.NOT_KEPT
@@ -91,9 +87,8 @@ async def test_a_refusal_says_why(watched: Watched) -> None:
     assert (refused.command, refused.why) == ("REREAD", "not_kept")
 
 
-@supervised
+@when_ready
 async def test_what_is_no_command_is_said_at_once(watched: Watched) -> None:
-    await watched.ready()
     for command in (
         Start(1, 0),
         Resume(1, 1, bytes(8), ResumeMode.ADOPT),
@@ -105,11 +100,10 @@ async def test_what_is_no_command_is_said_at_once(watched: Watched) -> None:
     assert isinstance(await watched.supervisor.call(LOCK), LockReply)
 
 
-@supervised
+@when_ready
 async def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(
     watched: Watched,
 ) -> None:
-    await watched.ready()
     states = [LockState(at % 2) for at in range(40)]
     answers = await asyncio.gather(
         *(watched.supervisor.call(Lock(state)) for state in states),
@@ -143,11 +137,10 @@ async def test_without_the_device_nothing_is_asked(tmp_path: Path, state: LinkSt
             assert now_us() == began
 
 
-@supervised
+@when_ready
 async def test_a_command_that_may_be_repeated_outlives_a_short_loss(
     device: Plugged, watched: Watched
 ) -> None:
-    await watched.ready()
     await asyncio.sleep(2)
     device.request(Freeze(on=True))
     call = asyncio.create_task(watched.supervisor.call(LOCK))
@@ -159,39 +152,35 @@ async def test_a_command_that_may_be_repeated_outlives_a_short_loss(
 
 
 @pytest.mark.parametrize("away", [0.05, 3.0])
-@simulated
-async def test_one_that_may_not_is_given_up_with_the_port(tmp_path: Path, away: float) -> None:
-    async with (
-        table(tmp_path, DeviceClass.SHUFFLER, "SF-1") as (_, device, watched),
-        running(watched),
-    ):
-        await watched.ready()
-        device.request(Put(decks=1))
-        await asyncio.sleep(2)
-        device.request(Freeze(on=True))
-        call = asyncio.create_task(watched.supervisor.call(Start(1, 0)))
-        await asyncio.sleep(0.1)
-        began = now_us()
-        device.request(Plug(connected=False))
-        with pytest.raises(CommandUnansweredError):
-            await call
-        assert now_us() == began
-        await asyncio.sleep(away)
-        device.request(Freeze(on=False))
-        device.request(Plug(connected=True))
-        await watched.until(S.READY)
-        await asyncio.sleep(1)
-        starts = [one for one in watched.store.records if one.event.ID == 0x20]
-        # The frozen firmware found it in its buffer and did it; it was not sent again.
-        assert len(starts) <= 1
-
-
 @supervised
+async def test_one_that_may_not_is_given_up_with_the_port(
+    device: Plugged, watched: Watched, shuffler: ShufflerDriver, away: float
+) -> None:
+    device.request(Put(decks=1))
+    await asyncio.sleep(2)
+    device.request(Freeze(on=True))
+    call = asyncio.create_task(watched.supervisor.call(Start(1, 0)))
+    await asyncio.sleep(0.1)
+    began = now_us()
+    device.request(Plug(connected=False))
+    with pytest.raises(CommandUnansweredError):
+        await call
+    assert now_us() == began
+    await asyncio.sleep(away)
+    device.request(Freeze(on=False))
+    device.request(Plug(connected=True))
+    await watched.until(S.READY)
+    await asyncio.sleep(1)
+    starts = [one for one in watched.store.records if one.event.ID == 0x20]
+    # The frozen firmware found it in its buffer and did it; it was not sent again.
+    assert len(starts) <= 1
+
+
+@when_ready
 async def test_a_command_for_a_lost_device_ends_with_its_deadline(
     device: Plugged, watched: Watched
 ) -> None:
     """Also while no port is open."""
-    await watched.ready()
     began = now_us()
     call = asyncio.create_task(watched.supervisor.call(LOCK))
     device.request(Freeze(on=True))
@@ -283,12 +272,11 @@ async def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
             await asyncio.wait_for(supervisor.ready(), 10)
 
 
-@supervised
+@when_ready
 async def test_a_moment_that_is_over_already_does_not_count(
     device: Plugged, watched: Watched
 ) -> None:
     """The device is ready and gone before whoever waits has its turn."""
-    await watched.ready()
     device.request(Plug(connected=False))
     await watched.until(S.ABSENT)
 

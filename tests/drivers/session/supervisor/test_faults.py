@@ -26,7 +26,7 @@ from firmware_protocol.host import SessionEnding
 from firmware_protocol.host.exchange import BEHIND_ASK, BEHIND_END
 from firmware_protocol.messages import WINDOW, LockState, Verdict
 from tests.support.asynchronous import simulated
-from tests.support.drivers.dealing import FULL_DISK, dealing, head, same, store_fails
+from tests.support.drivers.dealing import FULL_DISK, dealing, head, same, store_fails, when_dealing
 from tests.support.drivers.simulated import (
     MemoryStore,
     Plugged,
@@ -55,11 +55,10 @@ MOMENTS: tuple[Moment, ...] = (
 
 @pytest.mark.parametrize("off_ms", [0, 3000])
 @pytest.mark.parametrize("moment", MOMENTS)
-@supervised
+@when_dealing
 async def test_power_may_go_at_any_moment(
-    device: Plugged, watched: Watched, moment: Moment, off_ms: int
+    device: Plugged, watched: Watched, moment: Moment, off_ms: int, shoe: ShoeDriver
 ) -> None:
-    shoe = await dealing(device, watched)
     for round_ in range(3):
         await asyncio.sleep(1)
         device.request(CutPower(at=moment, off_ms=off_ms))
@@ -82,11 +81,10 @@ async def _opened(watched: Watched, shoe: ShoeDriver) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@supervised
+@when_dealing
 async def test_a_bad_line_delays_and_loses_nothing(
-    device: Plugged, watched: Watched, seed: int
+    device: Plugged, watched: Watched, seed: int, shoe: ShoeDriver
 ) -> None:
-    shoe = await dealing(device, watched)
     noise = LineNoise(flip=0.06, drop=0.05, double=0.05, splice=0.05, cut=0.04, seed=seed)
     device.request(noise)
     began = now_us()
@@ -185,14 +183,12 @@ async def test_stored_records_survive_when_the_host_is_killed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["asked for it", "deaf too"])
-@supervised
+@when_dealing
 async def test_a_device_that_never_sends_again_is_found_out(
     device: Plugged, watched: Watched, deaf: bool
 ) -> None:
     """By its heartbeats: what is missing is asked for, and if that is in vain, by the next session.
     What is missing until then is not made up, and nothing after it is taken."""
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     stood = head(device)
     device.request(Break(name="never-resends"))
     if deaf:
@@ -223,12 +219,11 @@ async def test_a_device_that_never_sends_again_is_found_out(
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NEW_EPOCH, Verdict.FORK], ids=lambda one: one.name)
-@supervised
+@when_dealing
 async def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
     device: Plugged, watched: Watched, verdict: Verdict
 ) -> None:
     """It sends nothing and says nothing of it: its heartbeats do."""
-    await dealing(device, watched)
     await asyncio.sleep(2)
     assert watched.of(events.SessionEnded) == []
     ring = device.stand.firmware.ring
@@ -239,7 +234,7 @@ async def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
         device.stand.firmware.records.room.acked = ring.head
     await watched.until(S.RESUMING)
     await until(lambda: watched.supervisor.held is not None)
-    assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.OTHER_RING]
+    assert watched.whys(events.SessionEnded) == [SessionEnding.OTHER_RING]
     assert watched.of(events.Held)[-1].verdict is verdict
     whys = [one.why for one in watched.of(events.StateChanged) if one.state is S.LOST]
     assert whys == ["the session is over: other ring"]
@@ -247,12 +242,11 @@ async def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
     assert (watched.state, len(watched.of(events.SessionEnded))) == (S.RESUMING, 1)
 
 
-@supervised
+@when_dealing
 async def test_while_nothing_is_to_come_nothing_is_missed(
     device: Plugged, watched: Watched
 ) -> None:
     """A device whose records cannot be stored is asked to wait: that is not a gap."""
-    await dealing(device, watched)
     await store_fails(device, watched)
     device.request(Draw(count=200, force=True))
     await asyncio.sleep(4 * BEHIND_END / 1_000_000)
@@ -289,11 +283,9 @@ async def test_a_clock_that_jumps_harms_nothing(
     same(watched, device, watched.events())
 
 
-@supervised
+@when_dealing
 async def test_a_chain_that_is_wrong_is_held(device: Plugged, watched: Watched) -> None:
     """Nothing here can make a device honest, but what it says has to go together."""
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     device.request(Break(name="chain-wrong"))
     stood = watched.store.cursor()
     device.request(Draw(count=2))

@@ -35,7 +35,15 @@ from hil.simulator import LiveDevice, running_device
 from tests.support.asynchronous import asynchronous, simulated
 from tests.support.drivers.file_store import FileStore
 from tests.support.drivers.real_host import SERIAL, Host, House, hosted
-from tests.support.drivers.simulated import Desk, Plugged, Watched, running, table, until
+from tests.support.drivers.simulated import (
+    Desk,
+    Plugged,
+    Watched,
+    running,
+    table,
+    until,
+    when_ready,
+)
 from tests.support.paths import ROOT
 
 S = LinkState
@@ -184,28 +192,26 @@ STRANGER = X25519PrivateKey.from_private_bytes(bytes(range(2, 34)))
 # --- someone else ---------------------------------------------------------------------------------
 
 
-@simulated
+@when_ready
 async def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(
-    tmp_path: Path,
+    tmp_path: Path, desk: Desk, device: Plugged, watched: Watched
 ) -> None:
-    async with table(tmp_path) as (desk, device, watched), running(watched):
-        await watched.ready()
-        device.request(Plug(connected=False))
-        copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
-        await watched.until(S.REFUSED)
-        assert watched.supervisor.why == "shoe SH-0001 with another key is there"
-        (swapped,) = watched.of(events.Swapped)
-        right = device.identity
-        assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
-        assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
-        opened = copy.opened
-        await asyncio.sleep(4 * RETRY_REFUSED + 1)
-        assert copy.opened == opened + 4
-        assert len(watched.of(events.Swapped)) == 1
-        copy.request(Plug(connected=False))
-        device.request(Plug(connected=True))
-        await watched.until(S.READY, within=RETRY_REFUSED + 2)
-        assert copy.stand.firmware.ring.head == 1  # nobody talked it into anything
+    device.request(Plug(connected=False))
+    copy = desk.plug(Plugged(tmp_path / "copy", serial="SH-0001"))
+    await watched.until(S.REFUSED)
+    assert watched.supervisor.why == "shoe SH-0001 with another key is there"
+    (swapped,) = watched.of(events.Swapped)
+    right = device.identity
+    assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
+    assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
+    opened = copy.opened
+    await asyncio.sleep(4 * RETRY_REFUSED + 1)
+    assert copy.opened == opened + 4
+    assert len(watched.of(events.Swapped)) == 1
+    copy.request(Plug(connected=False))
+    device.request(Plug(connected=True))
+    await watched.until(S.READY, within=RETRY_REFUSED + 2)
+    assert copy.stand.firmware.ring.head == 1  # nobody talked it into anything
 
 
 @pytest.mark.parametrize(

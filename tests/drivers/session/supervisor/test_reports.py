@@ -51,9 +51,9 @@ from tests.support.drivers.simulated import (
     now_us,
     running,
     simulate,
-    supervised,
     table,
     until,
+    when_ready,
 )
 from tests.support.table.simulated.serving import run, serving
 
@@ -64,9 +64,8 @@ def test_all_events_of_a_link_are_reported_but_records() -> None:
     assert {*REPORTERS, *SAME_FIELDS} == set(get_args(LinkEvent)) - {RecordReceived}
 
 
-@supervised
+@when_ready
 async def test_a_happening_is_read_back_as_it_was(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     device.request(Load(decks=2))
     device.request(LineNoise(flip=0.1, splice=0.1))
     await asyncio.sleep(10)
@@ -97,11 +96,10 @@ async def test_states_are_reported_in_order(tmp_path: Path) -> None:
         assert all(one.why for one in changes)
 
 
-@supervised
+@when_ready
 async def test_the_devices_own_flags_and_counts_are_reported_when_they_change(
     device: Plugged, watched: Watched
 ) -> None:
-    await watched.ready()
     await asyncio.sleep(3)
     watched.happenings.clear()
     device.request(ServiceSwitch(on=True))
@@ -115,10 +113,9 @@ async def test_the_devices_own_flags_and_counts_are_reported_when_they_change(
     assert (counts.damaged, counts.refused) == (2, 0)
 
 
-@supervised
+@when_ready
 async def test_a_flood_of_noise_is_no_flood_of_reports(device: Plugged, watched: Watched) -> None:
     """Whoever holds the cable can make bytes; what is told of them is bounded."""
-    await watched.ready()
     await asyncio.sleep(1)
     began, stood = now_us(), len(watched.happenings)
     alert = Frame(FrameKind.ALERT, 0, 0, Alert(AlertCode.DEFECT, 12).encode())

@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 
 from drivers import events
-from drivers.devices import LinkState, NotReady
+from drivers.devices import LinkState, NotReady, ShoeDriver
 from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
 from firmware_protocol.device import CutPower, Draw, Freeze, MoveCover, Plug, RingMemory
 from firmware_protocol.host import RecordCursor
 from firmware_protocol.messages import LockState
 from tests.support.asynchronous import simulated
-from tests.support.drivers.dealing import FULL_DISK, acknowledged, dealing, head, same
+from tests.support.drivers.dealing import (
+    FULL_DISK,
+    acknowledged,
+    head,
+    mended,
+    same,
+    when_dealing,
+)
 from tests.support.drivers.simulated import (
     MemoryStore,
     Plugged,
@@ -26,7 +33,6 @@ from tests.support.drivers.simulated import (
     running,
     stopped,
     stubborn_store,
-    supervised,
     table,
 )
 
@@ -107,12 +113,11 @@ async def test_it_is_asked_only_when_there_is_a_device(tmp_path: Path) -> None:
             await watched.ready()
 
 
-@supervised
+@when_dealing
 async def test_a_keeper_that_fell_silent_after_it_was_mended(
     device: Plugged, watched: Watched
 ) -> None:
     """The game goes on with a keeper that says where it stands once, and then no more."""
-    await dealing(device, watched)
     watched.store.failing = BROKEN_DISK
     device.request(Draw(count=3))
     await watched.until(S.UNKEPT)
@@ -122,23 +127,19 @@ async def test_a_keeper_that_fell_silent_after_it_was_mended(
     watched.store.cursor = raises(OSError(errno.EIO, "gone again"))
     await asyncio.sleep(5)
     assert watched.state is S.UNKEPT
-    assert [one.why for one in watched.of(events.KeepFailed)] == [
+    assert watched.whys(events.KeepFailed) == [
         "[Errno 5] the disk says no",
         "[Errno 5] gone again",
     ]
     assert acknowledged(device) == stood
     del watched.store.cursor
-    watched.supervisor.recovered()
-    await watched.until(S.READY)
-    await asyncio.sleep(1)
-    same(watched, device, watched.events())
+    await mended(device, watched)
 
 
-@supervised
+@when_dealing
 async def test_the_first_cause_is_kept_when_the_cursor_is_lost_too(
-    device: Plugged, watched: Watched
+    device: Plugged, watched: Watched, shoe: ShoeDriver
 ) -> None:
-    shoe = await dealing(device, watched)
     device.request(RingMemory(what="replace"))
     device.request(MoveCover(open=True))
     await watched.until(S.RESUMING)
@@ -160,13 +161,11 @@ async def test_the_first_cause_is_kept_when_the_cursor_is_lost_too(
         await shoe.lock()
 
 
-@supervised
+@when_dealing
 async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(
-    device: Plugged, watched: Watched
+    device: Plugged, watched: Watched, shoe: ShoeDriver
 ) -> None:
     """Its keep() and adopt() are no coroutines, and raise at once or give nothing to wait for."""
-    shoe = await dealing(device, watched)
-    await asyncio.sleep(1)
     keep, stood = watched.store.store, head(device)
     for number, broken in enumerate((lambda _: raises(BROKEN_DISK)(), lambda _: None), 1):
         watched.store.store = broken
@@ -183,18 +182,15 @@ async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(
     same(watched, device, watched.events())
 
 
-@supervised
+@when_dealing
 async def test_a_late_failure_is_ignored_after_recovery(device: Plugged, watched: Watched) -> None:
     """The store ignores its cancellation, and fails when others have long been stored."""
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     may_end = asyncio.Event()
     store = watched.store.store
     watched.store.store = stubborn_store(may_end, BROKEN_DISK)
     device.request(Draw(count=1))
     await asyncio.sleep(1)
-    device.request(Plug(connected=False))
-    device.request(Plug(connected=True))
+    device.replug()
     await watched.until(S.UNKEPT)
     watched.store.store = store
     watched.supervisor.recovered()
@@ -221,12 +217,10 @@ async def test_a_host_may_stop_while_it_waits_to_be_mended(tmp_path: Path) -> No
 # --- the order of things --------------------------------------------------------------------------
 
 
-@supervised
+@when_dealing
 async def test_nothing_is_acknowledged_or_delivered_before_it_is_stored(
     device: Plugged, watched: Watched
 ) -> None:
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     watched.events()
     stood = head(device)
     watched.store.slow = 2.0
@@ -242,19 +236,16 @@ async def test_nothing_is_acknowledged_or_delivered_before_it_is_stored(
 # --- a keeper that fails --------------------------------------------------------------------------
 
 
-@supervised
+@when_dealing
 async def test_when_nothing_can_be_stored_nothing_is_acknowledged(
-    device: Plugged, watched: Watched
+    device: Plugged, watched: Watched, shoe: ShoeDriver
 ) -> None:
-    shoe = await dealing(device, watched)
-    await asyncio.sleep(1)
     stood = head(device)
     watched.store.failing = FULL_DISK
     device.request(Draw(count=5))
     await asyncio.sleep(5)
     assert (watched.state, watched.supervisor.why) == (S.UNKEPT, str(FULL_DISK))
-    (failed,) = watched.of(events.KeepFailed)
-    assert failed.why == str(FULL_DISK)
+    assert watched.whys(events.KeepFailed) == [str(FULL_DISK)]
     assert (head(device), acknowledged(device)) == (stood + 5, stood)
     # What is safe can still be done, and nothing else.
     assert await shoe.lock() is LockState.LOCKED
@@ -276,14 +267,11 @@ async def test_when_nothing_can_be_stored_nothing_is_acknowledged(
         watched.supervisor.recovered()
 
 
-@supervised
+@when_dealing
 async def test_a_record_that_was_stored_in_spite_of_the_error_is_not_repeated(
-    device: Plugged,
-    watched: Watched,
+    device: Plugged, watched: Watched
 ) -> None:
     """The keeper alone knows what it has kept: after it is mended it is asked."""
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     keep = watched.store.store
 
     async def half(*what: Any) -> None:
@@ -302,10 +290,8 @@ async def test_a_record_that_was_stored_in_spite_of_the_error_is_not_repeated(
     assert watched.store.seqs == list(range(1, head(device) + 1))
 
 
-@supervised
+@when_dealing
 async def test_while_it_fails_the_device_may_come_and_go(device: Plugged, watched: Watched) -> None:
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     stood = head(device)
     watched.store.failing = FULL_DISK
     device.request(Draw(count=3))
@@ -319,10 +305,7 @@ async def test_while_it_fails_the_device_may_come_and_go(device: Plugged, watche
     assert acknowledged(device) == stood
     assert len(watched.of(events.KeepFailed)) == 1
     watched.store.failing = None
-    watched.supervisor.recovered()
-    await watched.until(S.READY)
-    await asyncio.sleep(1)
-    same(watched, device, watched.events())
+    await mended(device, watched)
 
 
 class Odd(Exception):
@@ -340,12 +323,10 @@ class Odd(Exception):
     ],
     ids=lambda one: type(one).__name__ if isinstance(one, BaseException) else "",
 )
-@supervised
+@when_dealing
 async def test_after_any_error_of_a_store_nothing_is_stored_any_more(
-    device: Plugged, watched: Watched, problem: BaseException, why: str
+    device: Plugged, watched: Watched, problem: BaseException, why: str, shoe: ShoeDriver
 ) -> None:
-    shoe = await dealing(device, watched)
-    await asyncio.sleep(1)
     stood, keep = head(device), watched.store.store
 
     async def broken(*_: object) -> None:
@@ -361,16 +342,11 @@ async def test_after_any_error_of_a_store_nothing_is_stored_any_more(
     assert failed.why.startswith(why)
     assert await shoe.lock() is LockState.LOCKED
     watched.store.store = keep
-    watched.supervisor.recovered()
-    await watched.until(S.READY)
-    await asyncio.sleep(1)
-    same(watched, device, watched.events())
+    await mended(device, watched)
 
 
-@supervised
+@when_dealing
 async def test_a_keeper_that_takes_too_long_has_failed(device: Plugged, watched: Watched) -> None:
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     watched.store.slow = STORE_TIMEOUT - 1
     device.request(Draw(count=1))
     await asyncio.sleep(STORE_TIMEOUT + 1)
@@ -380,24 +356,17 @@ async def test_a_keeper_that_takes_too_long_has_failed(device: Plugged, watched:
     await watched.until(S.UNKEPT, within=STORE_TIMEOUT + 1)
     assert watched.of(events.KeepFailed)[0].why == "not stored within 10 s"
     watched.store.slow = 0
-    watched.supervisor.recovered()
-    await watched.until(S.READY)
-    await asyncio.sleep(1)
-    same(watched, device, watched.events())
+    await mended(device, watched)
 
 
-@supervised
+@when_dealing
 async def test_records_before_the_loss_of_the_port_are_stored_before_resume(
-    device: Plugged,
-    watched: Watched,
+    device: Plugged, watched: Watched
 ) -> None:
-    await dealing(device, watched)
-    await asyncio.sleep(1)
     watched.store.slow = 3.0
     device.request(Draw(count=3))
     await asyncio.sleep(0.5)
-    device.request(Plug(connected=False))
-    device.request(Plug(connected=True))
+    device.replug()
     await asyncio.sleep(2)
     assert watched.state is S.OPENING
     await watched.until(S.READY)

@@ -43,6 +43,7 @@ from tests.support.drivers.simulated import (
     supervised,
     table,
     until,
+    when_ready,
 )
 
 S = LinkState
@@ -67,11 +68,10 @@ def exactly_once(watched: Watched) -> bool:
 
 
 @pytest.mark.parametrize("other_port", [False, True])
-@supervised
+@when_ready
 async def test_pulled_and_plugged_in_again(
     device: Plugged, watched: Watched, other_port: bool
 ) -> None:
-    await watched.ready()
     assert watched.states == COMES_UP
     device.request(Load(decks=1))
     await draws(device, watched, 3)
@@ -90,12 +90,11 @@ async def test_pulled_and_plugged_in_again(
     assert ports == ["/dev/sim1", "/dev/sim2" if other_port else "/dev/sim1"]
     (gone,) = watched.of(events.PortGone)
     assert (gone.port, gone.why) == ("/dev/sim1", "unplugged")
-    assert [one.why for one in watched.of(events.SessionEnded)] == [SessionEnding.CLOSED]
+    assert watched.whys(events.SessionEnded) == [SessionEnding.CLOSED]
 
 
-@supervised
+@when_ready
 async def test_a_short_loss_of_contact_is_over_at_once(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     await asyncio.sleep(3)
     for _ in range(3):
         device.request(Plug(connected=False))
@@ -148,12 +147,12 @@ async def test_a_port_that_cannot_be_opened_is_said_once(desk: Desk, watched: Wa
     desk.refusal = "in use by another program"
     await asyncio.sleep(10)
     assert (watched.state, watched.supervisor.why) == (S.OPENING, "in use by another program")
-    assert [one.why for one in watched.of(events.PortDenied)] == [desk.refusal]
+    assert watched.whys(events.PortDenied) == [desk.refusal]
     desk.refusal = "permission denied"
     await asyncio.sleep(10)
     desk.refusal = None
     await watched.ready()
-    assert [one.why for one in watched.of(events.PortDenied)] == [
+    assert watched.whys(events.PortDenied) == [
         "in use by another program",
         "permission denied",
     ]
@@ -162,9 +161,8 @@ async def test_a_port_that_cannot_be_opened_is_said_once(desk: Desk, watched: Wa
 # --- the device itself ----------------------------------------------------------------------------
 
 
-@supervised
+@when_ready
 async def test_other_firmware_and_starts_are_reported(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     old = device.stand.firmware.identity.digest
     device.request(Firmware(version="holecard-sim-2"))
     await until(lambda: bool(watched.of(events.FirmwareChanged)) and watched.state is S.READY)
@@ -190,18 +188,17 @@ async def test_firmware_that_is_not_in_the_record_is_reported_at_once(tmp_path: 
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.5, 8, 40])
-@supervised
+@when_ready
 async def test_a_frozen_device_is_found_again(
     device: Plugged, watched: Watched, seconds: float
 ) -> None:
-    await watched.ready()
     device.request(Load(decks=1))
     await draws(device, watched, 2)
     device.request(Freeze(on=True))
     await asyncio.sleep(seconds)
     if seconds > 1:
         assert watched.state is not S.READY
-        assert SessionEnding.SILENT in [one.why for one in watched.of(events.SessionEnded)]
+        assert SessionEnding.SILENT in watched.whys(events.SessionEnded)
     device.request(Freeze(on=False))
     thawed = now_us()
     await watched.until(S.READY)
@@ -266,9 +263,8 @@ async def test_new_keys_interrupt_no_command_and_no_record(
         assert exactly_once(watched)
 
 
-@supervised
+@when_ready
 async def test_the_clock_is_reported_when_it_moves(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
     await asyncio.sleep(60)
     assert len(watched.of(events.ClockRead)) == 1
     device.request(Break(name="clock-fast"))
@@ -300,10 +296,9 @@ async def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
         assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
 
-@supervised
+@when_ready
 async def test_a_port_that_was_left_delivers_nothing(device: Plugged, watched: Watched) -> None:
     """A port may be late with what it has to say, or not close at all."""
-    await watched.ready()
     old: Any = device.listener
     device.request(Freeze(on=True))
     await watched.until(S.LOST)
