@@ -22,7 +22,7 @@ from firmware_protocol.messages import DeviceClass, LogPressure, Verdict
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.fake_line import FakeLine
-from tests.support.drivers.simulated import MemoryStore, now_us, stopped, stubborn_store
+from tests.support.drivers.simulated import MemoryStore, never, now_us, stopped, stubborn_store
 
 FULL_DISK = OSError("no room")
 RING = AdoptedRing(RingHeld(Verdict.GAP, 77, 5, 9, b"headhead"), ("Ann", "Bob"))
@@ -43,8 +43,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.store: Any = MemoryStore()
-        driver = FakeLine(DeviceClass.SHOE).driver
-        self.acknowledger = Acknowledger(self.store, driver, "SH-1")
+        self.acknowledger = Acknowledger(self.store, FakeLine(DeviceClass.SHOE).driver, "SH-1")
         self.stored: list[StoredRecord] = []
         self.failures: list[Exception] = []
 
@@ -147,10 +146,6 @@ async def test_settled_waits_for_an_adoption() -> None:
 @simulated
 async def test_an_adoption_has_a_timeout() -> None:
     desk = Desk()
-
-    async def never(_: AdoptedRing) -> None:
-        await asyncio.sleep(3600)
-
     desk.store.adopt = never
     began = now_us()
     with pytest.raises(StoreFailed, match="not stored within 10 s"):

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from drivers.devices import DeviceEvent, LinkState, ShoeDriver
 from firmware_protocol.device import Load, MoveCover
 from tests.support.drivers.simulated import Plugged, Watched, supervised
 
 FULL_DISK = OSError(errno.ENOSPC, "no space left on the disk")
+
+
+def raises(problem: Exception) -> Callable[[], Any]:
+    """What a store says, or who gives the keys, where nothing but a problem comes."""
+
+    def say() -> Any:
+        raise problem
+
+    return say
 
 
 def acknowledged(device: Plugged) -> int:
@@ -23,11 +34,10 @@ def head(device: Plugged) -> int:
 
 def same(watched: Watched, device: Plugged, events: list[DeviceEvent]) -> None:
     """What was stored is what is in the ring; its events are in the same order."""
-    records = watched.store.records
-    assert watched.store.seqs == list(range(1, head(device) + 1))
-    assert [one.origin.seq for one in events] == watched.store.seqs
     ring = device.stand.firmware.ring
-    for record in records[-64:]:
+    assert watched.store.seqs == list(range(1, ring.head + 1))
+    assert [one.origin.seq for one in events] == watched.store.seqs
+    for record in watched.store.records[-64:]:
         assert ring.record(record.seq) == record.encode()
 
 

@@ -27,6 +27,7 @@ from tests.support.drivers.simulated import (
     MemoryStore,
     Plugged,
     Watched,
+    never,
     now_us,
     running,
     stopped,
@@ -69,14 +70,9 @@ async def test_nothing_of_a_new_ring_is_delivered_before_two_people_adopt_it(
     await watched.supervisor.adopt((" Ann ", "Bob"))
     await watched.until(S.READY)
     (adoption,) = watched.store.adoptions
-    assert (adoption.held.verdict, adoption.by) == (Verdict.NEW_EPOCH, BY)
-    assert adoption.held.epoch == what.epoch
-    (adopted,) = watched.of(events.Adopted)
-    assert (adopted.by, adopted.epoch, adopted.verdict) == (
-        BY,
-        what.epoch,
-        Verdict.NEW_EPOCH,
-    )
+    both = BY, what.epoch, Verdict.NEW_EPOCH
+    assert (adoption.by, adoption.held.epoch, adoption.held.verdict) == both
+    assert [(one.by, one.epoch, one.verdict) for one in watched.of(events.Adopted)] == [both]
     await asyncio.sleep(1)
     assert watched.store.seqs == [1]
     assert device.stand.firmware.records.room.acked == 1
@@ -189,10 +185,9 @@ async def test_two_people_can_go_on_after_any_verdict(
         adoption = watched.store.adoptions[-1]
         assert adoption.held.verdict is verdict
         assert adoption.next == (what.head + 1 if skip else what.oldest)
-        fresh = watched.store.records[had:]
-        head = device.stand.firmware.ring.head
-        assert [one.seq for one in fresh] == list(range(adoption.next, head + 1))
-        assert {one.epoch for one in fresh} == {what.epoch}
+        assert [(one.epoch, one.seq) for one in watched.store.records[had:]] == [
+            (what.epoch, seq) for seq in range(adoption.next, device.stand.firmware.ring.head + 1)
+        ]
 
 
 @supervised
@@ -200,8 +195,7 @@ async def test_a_fork_in_the_middle_of_the_game_is_held(device: Plugged, watched
     await plays(device, watched)
     await fork(device, watched)
     device.request(Draw(count=1, force=True))
-    what = await held(watched)
-    assert what.verdict is Verdict.FORK
+    assert (await held(watched)).verdict is Verdict.FORK
     await watched.supervisor.adopt(BY)
     await watched.until(S.READY)
 
@@ -242,8 +236,7 @@ async def test_an_adoption_that_came_too_late_leads_to_no_contradiction(
         device.request(MoveCover(open=False))
         await asyncio.sleep(2)
     assert (watched.state, watched.supervisor.failure) == (S.READY, None)
-    ring = device.stand.firmware.ring
-    assert watched.store.cursor().seq == ring.head
+    assert watched.store.cursor().seq == device.stand.firmware.ring.head
     assert watched.store.cursor() != kept
 
 
@@ -309,9 +302,6 @@ async def test_a_host_that_stops_calls_an_adoption_off(tmp_path: Path, gives_up:
         async with running(watched):
             await held(watched)
 
-            async def never(adoption: Any) -> None:
-                await asyncio.sleep(3600)
-
             watched.store.adopt = never
             adopting = asyncio.create_task(watched.supervisor.adopt(BY))
             await asyncio.sleep(1)
@@ -374,9 +364,6 @@ async def test_a_device_that_does_not_answer_an_adoption_is_opened_anew(
 async def test_an_adoption_that_is_not_stored_in_time_has_failed(watched: Watched) -> None:
     await held(watched)
     adopt = watched.store.adopt
-
-    async def never(adoption: Any) -> None:
-        await asyncio.sleep(3600)
 
     watched.store.adopt = never
     began = now_us()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 from transitions import MachineError
@@ -21,69 +19,48 @@ from drivers.devices import (
 )
 from drivers.devices.driver import RESULT_TIMEOUT
 from drivers.session import StoreFailed
-from firmware_protocol.device import CutPower, Draw, Freeze, LineNoise, Load, Plug
+from firmware_protocol.device import ControlRequest, CutPower, Draw, Freeze, LineNoise, Load, Plug
 from firmware_protocol.host import SessionEnding
 from firmware_protocol.host import events as said
 from firmware_protocol.messages import DeviceClass
 from tests.support.asynchronous import simulated
 from tests.support.drivers.holding import ending
-from tests.support.drivers.simulated import Plugged, Watched, running, table, until
+from tests.support.drivers.simulated import Watched, running, table, until
 
 S = LinkState
-Prepare = Callable[[Plugged, Watched], Coroutine[Any, Any, None]]
+PULLED, FROZEN = (Plug(connected=False),), (Freeze(on=True),)
 
-
-async def ready(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
-
-
-async def pulled(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
-    device.request(Plug(connected=False))
-
-
-async def silent(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
-    device.request(Freeze(on=True))
-
-
-async def noisy(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
-    device.request(LineNoise(flip=0.5, seed=1))
-    device.request(Load(decks=1))
-
-
-async def restarted(device: Plugged, watched: Watched) -> None:
-    await watched.ready()
-    device.request(CutPower())
-
-
-TOLD: list[tuple[type, Prepare]] = [
-    (told.PortOpened, ready),
-    (told.StateChanged, ready),
-    (told.Introduced, ready),
-    (told.SessionBegan, ready),
-    (told.Informed, ready),
-    (told.Held, ready),
-    (told.Resumed, ready),
-    (told.ClockRead, ready),
-    (told.PortGone, pulled),
-    (told.SessionEnded, pulled),
-    (told.SessionEnded, silent),
-    (told.Damage, noisy),
-    (told.Restarted, restarted),
+TOLD: list[tuple[type, tuple[ControlRequest, ...]]] = [
+    (told.PortOpened, ()),
+    (told.StateChanged, ()),
+    (told.Introduced, ()),
+    (told.SessionBegan, ()),
+    (told.Informed, ()),
+    (told.Held, ()),
+    (told.Resumed, ()),
+    (told.ClockRead, ()),
+    (told.PortGone, PULLED),
+    (told.SessionEnded, PULLED),
+    (told.SessionEnded, FROZEN),
+    (told.Damage, (LineNoise(flip=0.5, seed=1), Load(decks=1))),
+    (told.Restarted, (CutPower(),)),
 ]
 
 
-@pytest.mark.parametrize(("kind", "prepare"), TOLD, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("kind", "hands"), TOLD, ids=[kind.__name__ for kind, _ in TOLD])
 @simulated
 async def test_a_listener_that_raises_ends_the_supervisor(
-    tmp_path: Path, kind: type, prepare: Prepare
+    tmp_path: Path, kind: type, hands: tuple[ControlRequest, ...]
 ) -> None:
+    async def act() -> None:
+        await watched.ready()
+        for hand in hands:
+            device.request(hand)
+
     async with table(tmp_path) as (_, device, watched):
         async with ending(watched, device) as causes:
             watched.unable = kind
-            acting = asyncio.create_task(prepare(device, watched))
+            acting = asyncio.create_task(act())
             await until(lambda: bool(watched.of(kind)), 20)
             acting.cancel()
             await asyncio.gather(acting, return_exceptions=True)
@@ -103,13 +80,9 @@ async def test_a_listener_that_raises_on_an_act_of_people_ends_it_too(
         async with ending(watched, device) as causes:
             watched.unable = kind
             await until(lambda: watched.supervisor.held is not None)
-            if kind is told.Adopted:
-                with pytest.raises(BrokenPipeError):
-                    await watched.supervisor.adopt(("Ann", "Bob"))
-            else:
-                watched.store.failing = OSError("no room")
-                with pytest.raises((BrokenPipeError, StoreFailed)):
-                    await watched.supervisor.adopt(("Ann", "Bob"))
+            watched.store.failing = None if kind is told.Adopted else OSError("no room")
+            with pytest.raises(StoreFailed if kind is told.KeepMended else BrokenPipeError):
+                await watched.supervisor.adopt(("Ann", "Bob"))
             if kind is told.KeepMended:
                 with pytest.raises(BrokenPipeError):
                     watched.supervisor.recovered()
@@ -240,5 +213,4 @@ async def test_the_next_one_continues_where_it_ended(tmp_path: Path) -> None:
             await again.until(S.READY)
             device.request(Load(decks=1))
             await asyncio.sleep(2)
-        head = device.stand.firmware.ring.head
-        assert watched.store.seqs == list(range(1, head + 1))
+        assert watched.store.seqs == list(range(1, device.stand.firmware.ring.head + 1))

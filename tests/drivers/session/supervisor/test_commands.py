@@ -33,7 +33,7 @@ from firmware_protocol.messages import (
     Started,
 )
 from tests.support.asynchronous import simulated
-from tests.support.drivers.dealing import store_fails
+from tests.support.drivers.dealing import raises, store_fails
 from tests.support.drivers.holding import ending
 from tests.support.drivers.simulated import (
     OWN,
@@ -60,8 +60,9 @@ async def test_a_missing_reply_is_reported(device: Plugged, watched: Watched) ->
         await watched.supervisor.call(LOCK)
     assert now_us() - began == LOCK.DEADLINE_MS * 1000
     assert (problem.value.sent, problem.value.result) == (True, None)
-    (overdue,) = watched.of(events.CommandOverdue)
-    assert (overdue.command, overdue.sent, overdue.result) == ("LOCK", True, None)
+    assert [(one.command, one.sent, one.result) for one in watched.of(events.CommandOverdue)] == [
+        ("LOCK", True, None)
+    ]
     assert watched.state is S.READY
 
 
@@ -74,8 +75,9 @@ async def test_a_lost_start_names_the_event_that_tells(
     with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
         await watched.supervisor.call(Start(1, 0))
     assert problem.value.result is Started
-    (overdue,) = watched.of(events.CommandOverdue)
-    assert (overdue.command, overdue.result) == ("START", "STARTED")
+    assert [(one.command, one.result) for one in watched.of(events.CommandOverdue)] == [
+        ("START", "STARTED")
+    ]
 
 
 @when_ready
@@ -83,8 +85,9 @@ async def test_a_refusal_says_why(watched: Watched) -> None:
     with pytest.raises(CommandRefusedError, match="REREAD was refused: not_kept") as problem:
         await watched.supervisor.call(Reread(1, 1))
     assert problem.value.why is Refusal.NOT_KEPT
-    (refused,) = watched.of(events.CommandRefused)
-    assert (refused.command, refused.why) == ("REREAD", "not_kept")
+    assert [(one.command, one.why) for one in watched.of(events.CommandRefused)] == [
+        ("REREAD", "not_kept")
+    ]
 
 
 @when_ready
@@ -109,11 +112,8 @@ async def test_many_at_once_are_answered_one_by_one_and_too_many_are_not_taken(
         *(watched.supervisor.call(Lock(state)) for state in states),
         return_exceptions=True,
     )
-    busy = [one for one in answers if isinstance(one, LinkBusy)]
-    replies = [one.state for one in answers if isinstance(one, LockReply)]
-    assert len(busy) + len(replies) == 40
-    assert replies == states[: len(replies)]
-    assert len(busy) == 40 - 32
+    assert [one.state for one in answers if isinstance(one, LockReply)] == states[:32]
+    assert sum(isinstance(one, LinkBusy) for one in answers) == 40 - 32
 
 
 @pytest.mark.parametrize("state", [S.ABSENT, S.LOST, S.REFUSED])
@@ -171,9 +171,8 @@ async def test_one_that_may_not_is_given_up_with_the_port(
     device.request(Plug(connected=True))
     await watched.until(S.READY)
     await asyncio.sleep(1)
-    starts = [one for one in watched.store.records if one.event.ID == 0x20]
     # The frozen firmware found it in its buffer and did it; it was not sent again.
-    assert len(starts) <= 1
+    assert [one.event.ID for one in watched.store.records].count(0x20) <= 1
 
 
 @when_ready
@@ -211,7 +210,6 @@ async def test_when_the_host_stops_no_caller_waits_on(tmp_path: Path) -> None:
             ]
             await asyncio.sleep(0.01)
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        assert all(isinstance(one, CommandUnansweredError) for one in answers)
         assert [one.sent for one in answers if isinstance(one, CommandUnansweredError)] == [
             True,
             True,
@@ -250,9 +248,6 @@ async def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(supervisor.ready(), 3)
 
-        def loose() -> None:
-            raise KeyProblem("host.json", "has mode 0644", "mode 0600")
-
         async with running(watched):
             await watched.ready()
             device.request(Plug(connected=False))
@@ -260,7 +255,7 @@ async def test_it_waits_through_all_that_is_in_the_way(tmp_path: Path) -> None:
             desk.refusal = "in use by another program"
             device.request(Plug(connected=True))
             await is_ready_again()
-            watched.own = loose
+            watched.own = raises(KeyProblem("host.json", "has mode 0644", "mode 0600"))
             await is_ready_again()
             assert watched.state is S.REFUSED
             watched.own, desk.refusal = (lambda: OWN), None

@@ -33,6 +33,7 @@ from firmware_protocol.device import (
 from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice, running_device
 from tests.support.asynchronous import asynchronous, simulated
+from tests.support.drivers.dealing import raises
 from tests.support.drivers.file_store import FileStore
 from tests.support.drivers.real_host import SERIAL, Host, House, hosted
 from tests.support.drivers.simulated import (
@@ -89,10 +90,9 @@ async def test_on_usb(tmp_path: Path) -> None:
     house = House(tmp_path)
     bus = tmp_path / "usb"
     bus.mkdir()
-    address = parse(f"usb+sim={bus}:{SERIAL}")
     async with (
         running_device(house.setup(usb=bus)) as live,
-        hosted(house, address) as host,
+        hosted(house, parse(f"usb+sim={bus}:{SERIAL}")) as host,
     ):
         await a_game(live, host, 0.15)
         assert any(isinstance(one, events.PortGone) for one in host.happenings)
@@ -132,8 +132,8 @@ async def test_of_two_with_one_serial_number_the_key_shows_which(
         hosted(house, None, f"sim={bus}") as host,
     ):
         await host.ready()
-        refused = [one for one in host.happenings if isinstance(one, events.StateChanged)]
-        assert f"shoe {SERIAL} with another key is there" in [one.why for one in refused]
+        whys = [one.why for one in host.happenings if isinstance(one, events.StateChanged)]
+        assert f"shoe {SERIAL} with another key is there" in whys
         doubled = [one.port for one in host.happenings if isinstance(one, events.Doubled)]
         assert len(doubled) == 2
         assert all(f"{SERIAL} (bus 1 address " in port for port in doubled)
@@ -201,9 +201,9 @@ async def test_a_copy_with_another_key_is_refused_until_the_right_one_is_back(
     await watched.until(S.REFUSED)
     assert watched.supervisor.why == "shoe SH-0001 with another key is there"
     (swapped,) = watched.of(events.Swapped)
-    right = device.identity
-    assert swapped.expected == Identity(DeviceClass.SHOE, "SH-0001", right.fingerprint)
-    assert swapped.found == Identity(DeviceClass.SHOE, "SH-0001", copy.identity.fingerprint)
+    assert [swapped.expected, swapped.found] == [
+        Identity(DeviceClass.SHOE, "SH-0001", one.identity.fingerprint) for one in (device, copy)
+    ]
     opened = copy.opened
     await asyncio.sleep(4 * RETRY_REFUSED + 1)
     assert copy.opened == opened + 4
@@ -232,8 +232,9 @@ async def test_another_device_on_the_port_is_refused(
     )
     async with running(watched):
         await watched.until(S.REFUSED)
-        (swapped,) = watched.of(events.Swapped)
-        assert swapped.found == Identity(device_class, serial, device.identity.fingerprint)
+        assert [one.found for one in watched.of(events.Swapped)] == [
+            Identity(device_class, serial, device.identity.fingerprint)
+        ]
         assert watched.of(events.AttemptFailed)[0].error == "wrong-device"
     device.switch_off()
 
@@ -247,8 +248,9 @@ async def test_one_that_only_knows_the_fingerprint_is_refused(tmp_path: Path) ->
         async with running(watched):
             await watched.until(S.REFUSED)
             assert S.RESUMING not in watched.states
-            (failed,) = watched.of(events.AttemptFailed)
-            assert (failed.error, failed.number) == ("handshake-not-authentic", 403)
+            assert [(one.error, one.number) for one in watched.of(events.AttemptFailed)] == [
+                ("handshake-not-authentic", 403)
+            ]
 
 
 @simulated
@@ -258,8 +260,7 @@ async def test_a_device_of_another_host_is_never_reached(tmp_path: Path) -> None
         async with running(watched):
             await asyncio.sleep(60)
             assert set(watched.states) == {S.IDENTIFYING, S.HANDSHAKING, S.LOST, S.OPENING}
-            (hint,) = {one.counts for one in watched.of(events.Alert)}
-            assert hint == (("handshake_refused", 1),)
+            assert {one.counts for one in watched.of(events.Alert)} == {(("handshake_refused", 1),)}
             assert {one.error for one in watched.of(events.AttemptFailed)} == {"handshake-error"}
             assert len(watched.happenings) < 100
 
@@ -279,11 +280,7 @@ async def test_a_device_of_another_catalogue_is_refused(tmp_path: Path) -> None:
 async def test_keys_that_are_not_in_order_are_refused_until_they_are(tmp_path: Path) -> None:
     async with table(tmp_path) as (_, device, watched):
         good = watched.own
-
-        def loose() -> X25519PrivateKey:
-            raise KeyProblem("host.json", "has mode 0644", "mode 0600")
-
-        watched.own = loose
+        watched.own = raises(KeyProblem("host.json", "has mode 0644", "mode 0600"))
         async with running(watched):
             await watched.until(S.REFUSED)
             assert watched.supervisor.why == "host.json: has mode 0644; allowed: mode 0600"

@@ -23,6 +23,7 @@ from tests.support.drivers.dealing import (
     acknowledged,
     head,
     mended,
+    raises,
     same,
     when_dealing,
 )
@@ -39,13 +40,6 @@ from tests.support.drivers.simulated import (
 S = LinkState
 BROKEN_DISK = OSError(errno.EIO, "the disk says no")
 BY = ("Ann", "Bob")
-
-
-def raises(problem: Exception) -> Callable[[], Any]:
-    def say() -> Any:
-        raise problem
-
-    return say
 
 
 SAYS: list[tuple[str, Callable[[], Any], str]] = [
@@ -71,8 +65,7 @@ async def test_without_it_no_session_begins(
             await watched.until(S.UNKEPT)
             (failed,) = watched.of(events.KeepFailed)
             assert failed.why.startswith(why)
-            start = "how far its record goes is not known: "
-            assert watched.supervisor.why.startswith(start + why)
+            assert watched.supervisor.why.startswith(f"how far its record goes is not known: {why}")
             assert watched.supervisor.failure is not None
             # The device is left alone, and is safe by itself; nobody is told that it is not.
             await asyncio.sleep(30)
@@ -226,11 +219,9 @@ async def test_nothing_is_acknowledged_or_delivered_before_it_is_stored(
     watched.store.slow = 2.0
     device.request(Draw(count=1))
     await asyncio.sleep(1.5)
-    assert (head(device), acknowledged(device)) == (stood + 1, stood)
-    assert watched.events() == []
+    assert (head(device), acknowledged(device), watched.events()) == (stood + 1, stood, [])
     await asyncio.sleep(1)
-    assert acknowledged(device) == stood + 1
-    assert len(watched.events()) == 1
+    assert (acknowledged(device), len(watched.events())) == (stood + 1, 1)
 
 
 # --- a keeper that fails --------------------------------------------------------------------------
