@@ -92,6 +92,15 @@ def until(master: int, words: bytes) -> bytes:
     return seen
 
 
+def answers(master: int, *said: tuple[bytes, str]) -> bytes:
+    """Type each answer where its question has come; returns all that was read."""
+    seen = b""
+    for question, answer in said:
+        seen += until(master, question)
+        os.write(master, f"{answer}\n".encode())
+    return seen
+
+
 def shows(master: int) -> bool:
     """Return whether the terminal shows what is typed."""
     return bool(termios.tcgetattr(master)[3] & termios.ECHO)

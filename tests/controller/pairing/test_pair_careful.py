@@ -13,11 +13,11 @@ from controller import terminal
 from controller.cli import main
 from drivers.keys import KeyStore
 from drivers.ports import PortRefused, discovery
-from firmware_protocol.device import Describe, InjectDefect, Plug, ServiceSwitch
+from firmware_protocol.device import Describe, Plug, ServiceSwitch
 from firmware_protocol.tablelink import fingerprint_text
 from tests.support.commands import Says
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
-from tests.support.terminal import at_terminal, shows, until
+from tests.support.terminal import answers, at_terminal, shows, until
 
 NO_ANSWER = "\nnot paired: the question was not answered\n"
 
@@ -52,8 +52,7 @@ def test_a_key_that_does_not_match_is_not_offered(
     digits = key_of(bench)
     for shown in (digits, digits.replace("-", ""), digits[:9]):
         assert shown.lower() not in answer.err.lower()
-    assert bench.host is None
-    assert store.devices() == []
+    assert (store.devices(), bench.host) == ([], None)
 
 
 def test_a_key_that_matches_is_asked_for_no_more(
@@ -244,15 +243,6 @@ def test_an_input_that_is_no_text(
     assert said(main(["devices", "forget", "ST-7", "--by", "Ann"])).refused("ST-7 is not paired")
 
 
-def test_a_device_that_cannot_work_says_so(
-    bench: Standing, store: KeyStore, hasty: None, said: Says
-) -> None:
-    bench.request(InjectDefect("memory"))
-    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(
-        1, "nothing answered", "it hints: it cannot work"
-    )
-
-
 def test_help_of_each_command_has_examples(said: Says) -> None:
     for command in ("init", "ports", "pair", "list", "show", "forget"):
         assert said(main(["devices", command, "--help"])).told(
@@ -272,10 +262,6 @@ def test_a_bus_without_devices_is_told(tmp_path: Path, said: Says) -> None:
 # --- a real terminal --------------------------------------------------------------------------
 
 
-def foreground(master: int) -> int:
-    return os.tcgetpgrp(master)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT])
 def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
     bench: Standing, store: KeyStore, number: signal.Signals
@@ -286,11 +272,10 @@ def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
     ):
         until(master, b"(not shown):")
         assert not shows(master)
-        os.killpg(foreground(master), number)
+        os.killpg(os.tcgetpgrp(master), number)
         assert child.wait(PATIENCE) == 128 + number
         assert shows(master)
-    assert store.devices() == []
-    assert bench.host is None
+    assert (store.devices(), bench.host) == ([], None)
 
 
 def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore) -> None:
@@ -314,9 +299,7 @@ def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore)
 def test_the_code_from_a_terminal_is_not_shown_either_way(bench: Standing, store: KeyStore) -> None:
     arguments = ["pair", str(bench.port), *TWO, "--fingerprint", key_of(bench), "--label", "-"]
     with at_terminal("devices", *arguments) as (child, master):
-        seen = until(master, b"(not shown):")
-        os.write(master, f"{bench.label}\n".encode())
-        seen += until(master, b"paired: station")
+        seen = answers(master, (b"(not shown):", bench.label)) + until(master, b"paired: station")
         assert child.wait(PATIENCE) == 0
         assert bench.label.encode() not in seen
 

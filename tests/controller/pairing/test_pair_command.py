@@ -7,10 +7,10 @@ import getpass
 import io
 import os
 import pty
-import subprocess
 import sys
 import threading
 import tty
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,14 @@ import pytest
 from drivers.keys import KeyStore
 from drivers.pairing import run_introduction
 from drivers.ports import Address, PortListener, parse_placed
-from firmware_protocol.device import Describe, LineNoise, Plug, ServiceSwitch
+from firmware_protocol.device import (
+    ControlRequest,
+    Describe,
+    InjectDefect,
+    LineNoise,
+    Plug,
+    ServiceSwitch,
+)
 from firmware_protocol.host import Introduction, PairingAlert, PairingEvent, pairing
 from firmware_protocol.messages import Alert, AlertCode
 from firmware_protocol.tablelink import fingerprint_text
@@ -33,7 +40,7 @@ from tests.support.devices.standing import (
     pair,
     standing,
 )
-from tests.support.paths import ROOT
+from tests.support.terminal import answers, at_terminal, until
 
 HEAD_PAIRED = 3
 """Records of a device that was switched on, put into service, and paired: POWER, TAMPER, PAIRED."""
@@ -127,33 +134,71 @@ def test_a_wrong_code(
     assert pair(str(bench.port), *TWO, "--label", bench.label) == 0
 
 
-def test_a_service_switch_that_is_off(bench: Standing, store: KeyStore, said: Says) -> None:
-    bench.request(ServiceSwitch(False))
-    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(
-        1, "not paired: the service switch of ST-7 is off\n"
-    )
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (ServiceSwitch(False), ["not paired: the service switch of ST-7 is off\n"]),
+        (LineNoise(flip=1.0), ["nothing answered"]),
+        (InjectDefect("memory"), ["nothing answered", "it hints: it cannot work"]),
+    ],
+    ids=["service switch off", "a line that garbles everything", "no memory"],
+)
+def test_a_device_that_cannot_be_paired_now(
+    bench: Standing,
+    store: KeyStore,
+    hasty: None,
+    said: Says,
+    fault: ControlRequest,
+    words: list[str],
+) -> None:
+    bench.request(fault)
+    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(1, *words)
 
 
+AtCode = Callable[[Callable[[], object]], None]
+
+
+@pytest.fixture
+def at_code(bench: Standing, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> AtCode:
+    """Somebody answers all the questions, and this happens before the code is typed."""
+
+    def sit(happens: Callable[[], object]) -> None:
+        def type_code(prompt: str) -> str:
+            happens()
+            return bench.label
+
+        typed("yes", "Ann", "Bo")
+        monkeypatch.setattr(getpass, "getpass", type_code)
+
+    return sit
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (
+            ServiceSwitch(False),
+            (
+                1,
+                "not paired: ST-7: it does not take part: its service switch is off, or it has",
+                "it hints: its service switch is off",
+            ),
+        ),
+        (Plug(False), (2, "there is no such port")),
+    ],
+    ids=["service switch off", "cable pulled"],
+)
 def test_a_device_that_stops_taking_part(
     bench: Standing,
     store: KeyStore,
-    typed: Typed,
+    at_code: AtCode,
     hasty: None,
-    monkeypatch: pytest.MonkeyPatch,
     said: Says,
+    fault: ControlRequest,
+    expected: tuple[int, *tuple[str, ...]],
 ) -> None:
-    typed("yes", "Ann", "Bo")
-
-    def turn_off(prompt: str) -> str:
-        bench.request(ServiceSwitch(False))
-        return bench.label
-
-    monkeypatch.setattr(getpass, "getpass", turn_off)
-    assert said(pair(str(bench.port))).failed(
-        1,
-        "not paired: ST-7: it does not take part: its service switch is off, or it has",
-        "it hints: its service switch is off",
-    )
+    at_code(lambda: bench.request(fault))
+    assert said(pair(str(bench.port))).failed(*expected)
     assert store.devices() == []
 
 
@@ -184,49 +229,21 @@ def test_a_port_that_goes_in_the_middle(store: KeyStore, said: Says) -> None:
     assert answer == (1, "", words)
 
 
-def test_a_line_that_garbles_everything(
-    bench: Standing, store: KeyStore, hasty: None, said: Says
-) -> None:
-    bench.request(LineNoise(flip=1.0))
-    assert said(pair(str(bench.port), *TWO, "--label", bench.label)).failed(1, "nothing answered")
-
-
-def test_the_cable_is_pulled(
-    bench: Standing,
-    store: KeyStore,
-    typed: Typed,
-    monkeypatch: pytest.MonkeyPatch,
-    said: Says,
-) -> None:
-    typed("yes", "Ann", "Bo")
-
-    def pull(prompt: str) -> str:
-        bench.request(Plug(False))
-        return bench.label
-
-    monkeypatch.setattr(getpass, "getpass", pull)
-    assert said(pair(str(bench.port))).refused("there is no such port")
-    assert store.devices() == []
-
-
 def test_the_device_is_another_one_when_the_code_is_typed(
     bench: Standing,
     store: KeyStore,
-    typed: Typed,
+    at_code: AtCode,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     said: Says,
 ) -> None:
     (tmp_path / "other").mkdir()
     with standing(tmp_path / "other", "ST-8") as other:
-        typed("yes", "Ann", "Bo")
 
-        def swap(prompt: str) -> str:
+        def swap() -> None:
             bench.request(Plug(False))
             bench.port.symlink_to(other.port.resolve())
-            return bench.label
 
-        monkeypatch.setattr(getpass, "getpass", swap)
+        at_code(swap)
         assert said(pair(str(bench.port))).failed(1, "(wrong-device: expected ST-7, found ST-8)")
         bench.port.unlink()
     assert store.devices() == []
@@ -236,26 +253,16 @@ def test_the_device_is_another_one_when_the_code_is_typed(
 
 
 def test_a_real_terminal(bench: Standing, store: KeyStore) -> None:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "controller.cli", "devices", "pair", str(bench.port)]
-    child = subprocess.Popen(
-        command, cwd=ROOT, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-    )
-    os.close(slave)
-    seen = b""
-    for question, answer in (
-        (b"the right one?", "yes"),
-        (b"Your name:", "Ann"),
-        (b"second person:", "Bo"),
-        (b"(not shown):", bench.label),
-    ):
-        while question not in seen:
-            seen += os.read(master, 1024)
-        os.write(master, f"{answer}\n".encode())
-    while b"paired: station" not in seen:
-        seen += os.read(master, 1024)
-    assert child.wait(PATIENCE) == 0
-    os.close(master)
+    with at_terminal("devices", "pair", str(bench.port)) as (child, master):
+        seen = answers(
+            master,
+            (b"the right one?", "yes"),
+            (b"Your name:", "Ann"),
+            (b"second person:", "Bo"),
+            (b"(not shown):", bench.label),
+        )
+        seen += until(master, b"paired: station")
+        assert child.wait(PATIENCE) == 0
     assert bench.label.encode() not in seen
     assert len(store.devices()) == 1
 

@@ -27,7 +27,7 @@ from tests.support.table.typed.at_command import (
     sit,
     with_pin,
 )
-from tests.support.terminal import at_terminal, shows, until
+from tests.support.terminal import answers, at_terminal, shows, until
 
 
 @pytest.fixture(autouse=True)
@@ -370,14 +370,13 @@ def test_whoever_is_ended_at_the_hidden_question_leaves_a_terminal_that_shows(
 
 def test_a_pin_that_is_typed_is_not_shown(file: PeopleFile) -> None:
     with at_terminal("people", *IVY) as (child, master):
-        seen = until(master, b"Your name: ")
-        os.write(master, b"Ann Lee\n")
-        seen += until(master, b"second person: ")
-        os.write(master, b"Bo Chan\n")
-        seen += until(master, b"PIN for D-20 (not shown): ")
-        os.write(master, f"{PIN}\n".encode())
-        seen += until(master, b"again (not shown): ")
-        os.write(master, f"{PIN}\n".encode())
+        seen = answers(
+            master,
+            (b"Your name: ", "Ann Lee"),
+            (b"second person: ", "Bo Chan"),
+            (b"PIN for D-20 (not shown): ", PIN),
+            (b"again (not shown): ", PIN),
+        )
         seen += until(master, b"added: D-20")
         assert child.wait(PATIENCE) == 0
         assert PIN.encode() not in seen
