@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import select
 import tempfile
 import time
 import tty
@@ -25,7 +24,6 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from drivers import logging as log_lines
 from drivers.devices import DeviceEvent, LinkState, ShoeDriver, ShufflerDriver, StationDriver
-from drivers.events import AnyHappening
 from drivers.ports import Address, Port, PortListener, PortLost, Transport, open_serial
 from drivers.session import AdoptedRing, NothingHeld, Supervisor, WantedDevice
 from firmware_protocol.conformance import Profile
@@ -60,20 +58,16 @@ from firmware_protocol.tablelink import (
     decode_plaintext,
     public_bytes,
 )
+from hil.bench.bare import child_process, readable, there_and_back
 from hil.bench.measure import (
-    PARTS,
     Contestant,
     Figure,
     Pace,
     Samples,
     Section,
-    beside,
-    child_process,
     contest,
-    quantile,
-    rate,
+    p50_and_p99,
     seconds,
-    turn_ratio,
 )
 from hil.devices import SimulatedShoe
 from hil.faults import faulty_device
@@ -145,12 +139,12 @@ WIRE: Final = Section(
     "frames and records, in one process without a port",
     _wire,
     (
-        rate("encode", "frames encoded", "frames"),
-        rate("decode", "frames decoded", "frames"),
-        rate("seal", "records sealed and encoded", "frames"),
-        rate("open", "records decoded and opened", "frames"),
-        Figure("seal_ratio", "sealed, beside the bare cipher", turn_ratio("seal", "bare")),
-        Figure("open_ratio", "opened, beside the bare cipher", turn_ratio("open", "bare")),
+        Figure("encode", "frames encoded", "frames/s", "encode"),
+        Figure("decode", "frames decoded", "frames/s", "decode"),
+        Figure("seal", "records sealed and encoded", "frames/s", "seal"),
+        Figure("open", "records decoded and opened", "frames/s", "open"),
+        Figure("seal_ratio", "sealed, beside the bare cipher", "times", "seal : bare"),
+        Figure("open_ratio", "opened, beside the bare cipher", "times", "open : bare"),
     ),
 )
 
@@ -186,12 +180,9 @@ class BenchHost:
         self.store = store
         self._changed = asyncio.Event()
         self.supervisor = Supervisor(
-            wanted, store, own=lambda: OWN, on_happening=self._on_happening
+            wanted, store, own=lambda: OWN, on_happening=lambda _: self._changed.set()
         )
         self.driver = self.supervisor.driver
-
-    def _on_happening(self, happening: AnyHappening) -> None:
-        self._changed.set()
 
     async def until(self, good: Callable[[Supervisor], object]) -> None:
         async with asyncio.timeout(_TIMEOUT):
@@ -235,22 +226,6 @@ def _now() -> int:
     return time.monotonic_ns() // 1000
 
 
-def _readable(port: int, timeout: float) -> bool:
-    return bool(select.select([port], [], [], timeout)[0])
-
-
-def there_and_back(port: int, size: int) -> float:
-    """Returns the seconds until all bytes that were written have come back."""
-    start = time.perf_counter()
-    os.write(port, bytes(range(1, size + 1)))
-    left = size
-    while left:
-        if not _readable(port, _TIMEOUT):
-            raise TimeoutError("no echo")
-        left -= len(os.read(port, left))
-    return time.perf_counter() - start
-
-
 class _EventDevice:
     """A simulated shoe behind a pty, which times echoes and events."""
 
@@ -261,7 +236,7 @@ class _EventDevice:
         self.device = faulty_device(place, SimulatedShoe(), now=_now(), sync=False)
 
     def echo(self) -> list[float]:
-        while _readable(self.master, 0.05):  # bytes of the former session
+        while readable(self.master, 0.05):  # bytes of the former session
             os.read(self.master, _READ)
         return [there_and_back(self.master, SIZE) for _ in range(_SLICE)]
 
@@ -294,7 +269,7 @@ class _EventDevice:
                 raise TimeoutError(f"nothing was acknowledged for {_TIMEOUT:.0f} s")
             due = device.due()
             until = last if due is None else due
-            if _readable(self.master, max(0, until - _now()) / 1e6):
+            if readable(self.master, max(0, until - _now()) / 1e6):
                 device.receive(os.read(self.master, _READ), _now())
             else:
                 device.wake(_now())
@@ -360,25 +335,17 @@ EVENT: Final = Section(
     "one event there and back over a pty, from its record to its acknowledgement",
     _event,
     (
-        *(
-            Figure(
-                f"{name}_{key}",
-                f"{name}, {SIZE} bytes each way, {key}",
-                quantile(name, part),
-                "us",
-            )
-            for name in ("echo", "event")
-            for key, part in PARTS.items()
-        ),
-        Figure("ratio", "event beside echo, p50", beside("event", "echo"), at_most=5.0),
-        Figure("ratio_p99", "event beside echo, p99", beside("event", "echo", 0.99)),
+        *p50_and_p99("echo", f"echo, {SIZE} bytes each way"),
+        *p50_and_p99("event", f"event, {SIZE} bytes each way"),
+        Figure("ratio", "event beside echo, p50", "times", "event / echo", at_most=5.0),
+        Figure("ratio_p99", "event beside echo, p99", "times", "event / echo p99"),
     ),
 )
 
 
 # --- nine devices -----------------------------------------------------------------------------
 
-_TABLE: Final[tuple[Profile, ...]] = ("shoe", "shuffler", *("station",) * 7)
+DEVICES_OF_TABLE: Final[tuple[Profile, ...]] = ("shoe", "shuffler", *("station",) * 7)
 _EVERY_BUTTON: Final = ButtonMask(0x1FF)
 _CHORD: Final = Chord(
     1, ("hit", "stand", "double", "split", "surrender", "yes", "no", "bet", "call"), 30
@@ -399,7 +366,7 @@ _Table: TypeAlias = list[_BenchDevice]
 async def _table(folder: Path) -> AsyncIterator[_Table]:
     async with AsyncExitStack() as stack:
         table: _Table = []
-        for number, profile in enumerate(_TABLE):
+        for number, profile in enumerate(DEVICES_OF_TABLE):
             serial = f"{profile[:2].upper()}-{number:04}"
             place = folder / f"{profile}-{number}"
             sim = stack.enter_context(
@@ -476,10 +443,10 @@ DEVICES: Final = Section(
     "a shoe, a shuffler and seven stations on ptys",
     _devices,
     (
-        Figure("idle", "host's CPU, nine devices idle", quantile("idle"), "% of core"),
-        Figure("busy", "host's CPU, nine devices at full rate", quantile("busy"), "% of core"),
-        rate("rate", "events meanwhile", "events"),
-        Figure("back", "cable back in until ready, median", quantile("back"), "ms"),
-        Figure("back_most", "the longest of them", quantile("back", 1), "ms"),
+        Figure("idle", "host's CPU, nine devices idle", "% of core", "idle"),
+        Figure("busy", "host's CPU, nine devices at full rate", "% of core", "busy"),
+        Figure("rate", "events meanwhile", "events/s", "rate"),
+        Figure("back", "cable back in until ready, median", "ms", "back"),
+        Figure("back_most", "the longest of them", "ms", "back max"),
     ),
 )

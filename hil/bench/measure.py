@@ -1,5 +1,10 @@
 """Samples of contestants that run by turns, and the figures computed from them.
 
+    Section("an event there and back", measure, (
+        Figure("echo_p99", "echo, 86 bytes each way, p99", "us", "echo p99"),
+        Figure("ratio", "event beside echo, p50", "times", "event / echo", at_most=5.0),
+    ))
+
 Another load of the machine slows the contestant that runs at that time. In short slices by turns
 every contestant has the same share of it, and medians leave out what affects only a few slices.
 """
@@ -12,8 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeAlias
@@ -22,8 +25,8 @@ from msgspec import Struct
 
 DIRECTORY: Final = "HOLECARD_BENCH_DISK"
 """Environment variable: the directory to measure in, on the disk that the record will be on."""
-PARTS: Final = {"p50": 0.5, "p99": 0.99}
-"""The quantiles that are printed, by name."""
+_PARTS: Final = {"min": 0.0, "p99": 0.99, "max": 1.0}
+"""Positions in the sorted samples, by name."""
 _PER_SECOND: Final = {"ms": 1e3, "us": 1e6}
 """Units of figures whose samples are in seconds."""
 Contestant: TypeAlias = Callable[[int], object]
@@ -31,8 +34,6 @@ Contestant: TypeAlias = Callable[[int], object]
 Clock: TypeAlias = Callable[[], float]
 Samples: TypeAlias = dict[str, list[float]]
 """Times in seconds, rates or counts, by what was measured."""
-Value: TypeAlias = Callable[[Samples], float]
-"""Computes a figure."""
 
 
 class Pace(Struct, frozen=True):
@@ -86,22 +87,18 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _seconds_of(run: Contestant, rounds: int, clock: Clock) -> float:
+def _rate(run: Contestant, rounds: int, clock: Clock) -> float:
     start = clock()
     run(rounds)
-    return max(clock() - start, 1e-9)
-
-
-def _rate(run: Contestant, rounds: int, clock: Clock) -> float:
-    return rounds / _seconds_of(run, rounds, clock)
+    return rounds / max(clock() - start, 1e-9)
 
 
 def _rounds_of_slice(run: Contestant, pace: Pace, clock: Clock) -> int:
     """Returns the rounds of one slice; finding out warms the contestant up."""
     rounds = 64
-    while (took := _seconds_of(run, rounds, clock)) < pace.seconds / 4:
+    while rounds / (rate := _rate(run, rounds, clock)) < pace.seconds / 4:
         rounds *= 2
-    return max(1, round(rounds * pace.seconds / took))
+    return max(1, round(rate * pace.seconds))
 
 
 @contextmanager
@@ -112,23 +109,6 @@ def scratch() -> Iterator[Path]:
         yield Path(name)
 
 
-@contextmanager
-def child_process(work: Callable[..., object], *arguments: object) -> Iterator[Connection]:
-    """Run a function in a new process, with one end of a pipe; it is killed at the end. Yields the
-    other end, which raises EOFError if the process has ended."""
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, *arguments))
-    process.start()
-    theirs.close()
-    try:
-        yield ours
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
-
-
 # --- figures ----------------------------------------------------------------------------------
 
 
@@ -137,18 +117,58 @@ class NotMeasured(Exception):
 
 
 class Figure(Struct, frozen=True):
-    """A row of a section: how a figure is computed and shown."""
+    """A row of a section: what is shown, and how it is computed."""
 
     name: str
     text: str
     """A format string over the samples."""
-    value: Value
-    unit: str = "times"
+    unit: str
+    how: str | Callable[[Samples], float]
+    """A formula of `value_of`, or a function."""
     at_least: float | None = None
     at_most: float | None = None
     note: Callable[[Samples], str] | None = None
     full: bool | None = None
     """Shown only with --full, or only without it; None: always."""
+
+    def line(self, samples: Samples) -> Line:
+        value = value_of(self.how, samples) if isinstance(self.how, str) else self.how(samples)
+        return Line(
+            self.name,
+            value * _PER_SECOND.get(self.unit, 1),
+            self.unit,
+            self.at_least,
+            self.at_most,
+            self.note(samples) if self.note else "",
+            self.text.format_map(samples),
+        )
+
+
+def value_of(formula: str, samples: Samples) -> float:
+    """Returns `a`, the median of these samples (`a p50` too); `a p99`, `a min` or `a max`; `a / b`
+    or `a / b p99`, two such figures beside each other; or `a : b`, the median of the ratios of
+    adjacent slices."""
+    match formula.split():
+        case [one] | [one, "p50"]:
+            return median(samples[one])
+        case [one, part]:
+            found = sorted(samples[one])
+            return found[min(len(found) - 1, int(len(found) * _PARTS[part]))]
+        case [one, "/", other, *parts]:
+            return value_of(" ".join([one, *parts]), samples) / value_of(
+                " ".join([other, *parts]), samples
+            )
+        case [one, ":", other]:
+            return median(x / y for x, y in zip(samples[one], samples[other], strict=True))
+    raise ValueError(f"{formula!r} is no formula of a figure")
+
+
+def p50_and_p99(name: str, text: str) -> tuple[Figure, Figure]:
+    """Two rows of times, whose samples have this name."""
+    return (
+        Figure(f"{name}_p50", f"{text}, p50", "us", name),
+        Figure(f"{name}_p99", f"{text}, p99", "us", f"{name} p99"),
+    )
 
 
 class Line(Struct, frozen=True):
@@ -186,45 +206,5 @@ class Section(Struct, frozen=True):
         except NotMeasured as problem:
             aimed = (one for one in self.figures if one.at_least is not None)
             return [Line(one.name, None, "", note=str(problem), text=one.text) for one in aimed]
-        return [
-            Line(
-                figure.name,
-                figure.value(samples) * _PER_SECOND.get(figure.unit, 1),
-                figure.unit,
-                figure.at_least,
-                figure.at_most,
-                figure.note(samples) if figure.note else "",
-                figure.text.format_map(samples),
-            )
-            for figure in self.figures
-            if figure.full in (None, pace.full)
-        ]
-
-
-def quantile(name: str, part: float = 0.5) -> Value:
-    """Returns a part of the sorted samples: 0 the minimum, 0.5 the median, 1 the maximum."""
-
-    def value(samples: Samples) -> float:
-        found = samples[name]
-        if part == PARTS["p50"]:
-            return median(found)
-        return sorted(found)[min(len(found) - 1, int(len(found) * part))]
-
-    return value
-
-
-def beside(name: str, to: str, part: float = 0.5) -> Value:
-    """Returns the ratio of two quantiles."""
-    return lambda samples: quantile(name, part)(samples) / quantile(to, part)(samples)
-
-
-def turn_ratio(name: str, to: str) -> Value:
-    """Returns the median of the ratios of adjacent slices."""
-    return lambda samples: median(
-        one / other for one, other in zip(samples[name], samples[to], strict=True)
-    )
-
-
-def rate(name: str, text: str, of: str = "rounds") -> Figure:
-    """A figure whose samples are rates."""
-    return Figure(name, text, quantile(name), f"{of}/s")
+        shown = (one for one in self.figures if one.full in (None, pace.full))
+        return [one.line(samples) for one in shown]

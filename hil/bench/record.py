@@ -9,7 +9,6 @@ SQLite. Records are written to a temporary directory, or below $HOLECARD_BENCH_D
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import time
@@ -46,18 +45,16 @@ from controller.screens.common.sessions import LinkSessions, LoginLinks, PageUse
 from controller.screens.common.texts import load
 from controller.screens.review.source import FileSource
 from controller.screens.review.web import LinkLogin, application, pages_of
+from hil.bench.bare import RawDisk
 from hil.bench.measure import (
     Figure,
     Pace,
     Samples,
     Section,
-    beside,
     by_turns,
-    quantile,
-    rate,
+    p50_and_p99,
     scratch,
     seconds,
-    turn_ratio,
 )
 
 # --- appends ----------------------------------------------------------------------------------
@@ -65,8 +62,6 @@ from hil.bench.measure import (
 TOGETHER: Final = 64
 ROUND: Final = 30
 """Records of a round with a few players; a checkpoint follows it."""
-_PAGE_BYTES: Final = 4096
-_PAGES: Final = SIZE // _PAGE_BYTES
 _OPS_A_SECOND: Final = 4000
 """Approximate; the operations of each contestant in a slice, per second of its length."""
 _ENTRY: Final = RecordEntry("note", RecordActor("dealer", "Ann"), {"text": "x" * 300}, 1)
@@ -78,26 +73,6 @@ def _log_at(record: Path) -> Log:
     return Log.begin(
         RecordOpening.at(record, table="bench"), identity, Ed25519PrivateKey.generate()
     )
-
-
-class RawDisk:
-    """A file whose pages are overwritten and synced one by one: the fastest durable write."""
-
-    def __init__(self, file: Path) -> None:
-        self.fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        for _ in range(_PAGES):
-            os.write(self.fd, bytes(_PAGE_BYTES))
-        os.fsync(self.fd)
-        self._page = os.urandom(_PAGE_BYTES)
-        self._next = 0
-
-    def once(self) -> None:
-        os.pwrite(self.fd, self._page, self._next * _PAGE_BYTES)
-        os.fdatasync(self.fd)
-        self._next = (self._next + 1) % _PAGES
-
-    def close(self) -> None:
-        os.close(self.fd)
 
 
 def _signed(log: Log) -> Iterator[None]:
@@ -155,28 +130,29 @@ def _without_disk(samples: Samples) -> float:
     return (batch - 1 / median(samples["raw_rate"])) / TOGETHER
 
 
-def _beside_disk(name: str, text: str, at_least: float | None = None) -> Figure:
-    return Figure(name, text, turn_ratio(name, "raw_rate"), at_least=at_least)
-
-
 RECORD: Final = Section(
     "durable appends beside the bare disk, on this machine",
     _appends,
     (
-        Figure("raw", "4 KiB overwritten and fdatasync", quantile("raw_rate"), "writes/s"),
-        Figure("raw_p50", "  the same, p50", quantile("raw"), "us"),
-        Figure("raw_p99", "  the same, p99", quantile("raw", 0.99), "us"),
-        _beside_disk("log_rate", "written one by one, rate beside it", 0.9),
-        Figure("log_p50", "  p50 beside its p50", beside("log", "raw")),
-        Figure("log_p99", "  p99 beside its p99", beside("log", "raw", 0.99), at_most=1.5),
-        _beside_disk("book_rate", "appended one by one, by a thread", 0.9),
-        Figure("book_p50", "  p50 beside its p50", beside("book", "raw")),
-        Figure("book_p99", "  p99 beside its p99", beside("book", "raw", 0.99), at_most=1.5),
-        _beside_disk("group", "64 written with one sync, rate beside it"),
-        _beside_disk("together", "64 waiting at once, rate beside it", 12),
-        Figure("computed", "  one of them, without the disk", _without_disk, "us"),
+        Figure("raw", "4 KiB overwritten and fdatasync", "writes/s", "raw_rate"),
+        *p50_and_p99("raw", "  the same"),
         Figure(
-            "signed", "signed each round, p50 beside unsigned", beside("signed", "log"), at_most=1.1
+            "log_rate", "written one by one, rate beside it", "times", "log_rate : raw_rate", 0.9
+        ),
+        Figure("log_p50", "  p50 beside its p50", "times", "log / raw"),
+        Figure("log_p99", "  p99 beside its p99", "times", "log / raw p99", at_most=1.5),
+        Figure(
+            "book_rate", "appended one by one, by a thread", "times", "book_rate : raw_rate", 0.9
+        ),
+        Figure("book_p50", "  p50 beside its p50", "times", "book / raw"),
+        Figure("book_p99", "  p99 beside its p99", "times", "book / raw p99", at_most=1.5),
+        Figure("group", "64 written with one sync, rate beside it", "times", "group : raw_rate"),
+        Figure(
+            "together", "64 waiting at once, rate beside it", "times", "together : raw_rate", 12
+        ),
+        Figure("computed", "  one of them, without the disk", "us", _without_disk),
+        Figure(
+            "signed", "signed each round, p50 beside unsigned", "times", "signed / log", at_most=1.1
         ),
     ),
 )
@@ -288,40 +264,33 @@ VERIFY: Final = Section(
     "a record read, beside SHA-256 over the same bytes",
     _reads,
     (
-        Figure("records", "records in it", quantile("records"), "records"),
-        Figure("bytes", "bytes a record, with its frame", quantile("bytes"), "bytes"),
+        Figure("records", "records in it", "records", "records"),
+        Figure("bytes", "bytes a record, with its frame", "bytes", "bytes"),
         Figure(
-            "verify",
-            "verified, one core: hashes, root, signatures",
-            quantile("verify", 1),
-            "r/s",
-            at_least=500_000,
+            "verify", "verified, one core: hashes, root, signatures", "r/s", "verify max", 500_000
         ),
-        Figure("verify_ratio", "  beside SHA-256 of the same", beside("verify", "hash", 1)),
-        Figure("memory", "  its memory at most", quantile("memory"), "MiB"),
+        Figure("verify_ratio", "  beside SHA-256 of the same", "times", "verify / hash max"),
+        Figure("memory", "  its memory at most", "MiB", "memory"),
         Figure(
             "memory_ratio",
             "    beside that of {fewer[0]:,} records",
-            beside("memory", "memory_short"),
+            "times",
+            "memory / memory_short",
             at_most=1.25,
         ),
-        rate("replay", "verified with every decision made again", "r"),
-        Figure("replay_ratio", "  beside SHA-256 of the same", beside("replay", "hash", 1)),
-        Figure("open", "opened, recovered, gone on with", quantile("open", 0), "s", at_most=1.0),
-        Figure(
-            "open_full",
-            "  at most, were its last segment full",
-            lambda samples: min(samples["open"]) / samples["fill"][0],
-            "s",
-        ),
+        Figure("replay", "verified with every decision made again", "r/s", "replay"),
+        Figure("replay_ratio", "  beside SHA-256 of the same", "times", "replay / hash max"),
+        Figure("open", "opened, recovered, gone on with", "s", "open min", at_most=1.0),
+        Figure("open_full", "  at most, were its last segment full", "s", "open / fill min"),
         Figure(
             "open_ratio",
             "  beside that of {fewer[0]:,} records",
-            beside("open", "open_short", 0),
+            "times",
+            "open / open_short min",
             at_most=1.5,
         ),
-        rate("index", "indexed from nothing", "r"),
-        Figure("index_ratio", "  beside SHA-256 of the same", beside("index", "hash", 1)),
+        Figure("index", "indexed from nothing", "r/s", "index"),
+        Figure("index_ratio", "  beside SHA-256 of the same", "times", "index / hash max"),
     ),
 )
 
@@ -429,21 +398,20 @@ def _pages(pace: Pace) -> Samples:
     return {"rounds": [rounds], **took}
 
 
-def _figures_of_page(name: str, text: str) -> tuple[Figure, ...]:
-    longest = quantile(name, 1)
-    return (
-        Figure(name, f"{text}, page", quantile(name), "ms"),
-        Figure(f"{name}_longest", "  the longest", longest, "s", at_most=0.5),
-        Figure(f"{name}_sql", f"{text}, rows by hand", quantile(f"{name}_sql"), "ms"),
-        Figure(f"{name}_ratio", "  beside them", beside(name, f"{name}_sql")),
-    )
-
-
 REVIEW: Final = Section(
     "a long record reviewed, beside its rows by hand",
     _pages,
     (
-        Figure("rounds", "rounds in the record", quantile("rounds"), "rounds"),
-        *(figure for name, (text, _) in PAGES.items() for figure in _figures_of_page(name, text)),
+        Figure("rounds", "rounds in the record", "rounds", "rounds"),
+        *(
+            figure
+            for name, (text, _) in PAGES.items()
+            for figure in (
+                Figure(name, f"{text}, page", "ms", name),
+                Figure(f"{name}_longest", "  the longest", "s", f"{name} max", at_most=0.5),
+                Figure(f"{name}_sql", f"{text}, rows by hand", "ms", f"{name}_sql"),
+                Figure(f"{name}_ratio", "  beside them", "times", f"{name} / {name}_sql"),
+            )
+        ),
     ),
 )

@@ -26,9 +26,7 @@ from hil.bench.measure import (
     Section,
     by_turns,
     contest,
-    rate,
     seconds,
-    turn_ratio,
 )
 
 GAMES: Final = ("maxtime", "sf21x", "classic", "mega")
@@ -79,20 +77,24 @@ def _transitions(pace: Pace) -> Samples:
     return contest(contestants, pace)
 
 
-def _with_ratio(name: str) -> tuple[Figure, Figure]:
-    text = f"{name}, beside the dictionary"
-    return rate(name, name), Figure(f"{name}.ratio", text, turn_ratio(name, f"{name}.rows"))
-
-
 ROWS: Final = Section(
     "rounds a second through the rows, one seat, basic strategy",
     _rows,
-    tuple(rate(name, name) for name in GAMES),
+    tuple(Figure(name, name, "rounds/s", name) for name in GAMES),
 )
 TRANSITIONS: Final = Section(
     "the same rows, picked by the live table's machine",
     _transitions,
-    tuple(figure for name in GAMES for figure in _with_ratio(name)),
+    tuple(
+        figure
+        for name in GAMES
+        for figure in (
+            Figure(name, name, "rounds/s", name),
+            Figure(
+                f"{name}.ratio", f"{name}, beside the dictionary", "times", f"{name} : {name}.rows"
+            ),
+        )
+    ),
 )
 
 
@@ -181,11 +183,9 @@ PEER: Final = Section(
     "beside a library without procedure, prompts or record",
     _beside_peer,
     (
-        rate("holecard", f"holecard, {GAME}"),
-        rate("peer", f"blackjack21 {_peer_version()}"),
-        Figure(
-            "ratio", "holecard beside blackjack21", turn_ratio("holecard", "peer"), at_least=0.4
-        ),
+        Figure("holecard", f"holecard, {GAME}", "rounds/s", "holecard"),
+        Figure("peer", f"blackjack21 {_peer_version()}", "rounds/s", "peer"),
+        Figure("ratio", "holecard beside blackjack21", "times", "holecard : peer", at_least=0.4),
     ),
 )
 
@@ -237,13 +237,11 @@ JOBS: Final = Section(
     "two processes beside one, by the wall's clock",
     _jobs,
     (
-        rate("one", f"{GAME} with its figures, --jobs 1"),
-        rate("two", f"{GAME} with its figures, --jobs 2"),
+        Figure("one", f"{GAME} with its figures, --jobs 1", "rounds/s", "one"),
+        Figure("two", f"{GAME} with its figures, --jobs 2", "rounds/s", "two"),
         Figure(
-            "machine",
-            "empty loops: what the machine gives two now",
-            turn_ratio("idle_two", "idle_one"),
+            "machine", "empty loops: what the machine gives two now", "times", "idle_two : idle_one"
         ),
-        Figure("ratio", f"--jobs {_JOBS} beside --jobs 1", turn_ratio("two", "one"), at_least=1.8),
+        Figure("ratio", f"--jobs {_JOBS} beside --jobs 1", "times", "two : one", at_least=1.8),
     ),
 )

@@ -17,19 +17,11 @@ turns with one with a short record, whose last segment is about as full: only th
 from __future__ import annotations
 
 import asyncio
-import os
-import selectors
-import socket
 import time
-import tty
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
-from functools import partial
-from http.client import HTTPConnection
-from multiprocessing.connection import Connection
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -43,21 +35,17 @@ from controller.procedure.model.effects import Prompt, Tell
 from controller.procedure.model.state import Step
 from controller.table.loop import load_keys
 from controller.table.memory import TableDisplay
-from hil.bench.link import there_and_back
+from hil.bench.bare import RawDisk, echo, memory, processor, watchers
 from hil.bench.measure import (
-    PARTS,
     Figure,
     Pace,
     Samples,
     Section,
-    beside,
-    child_process,
-    quantile,
+    p50_and_p99,
     scratch,
     seconds,
-    turn_ratio,
+    value_of,
 )
-from hil.bench.record import RawDisk
 from hil.simulator import LiveDevice, SimulatedDevice
 from hil.table.robots import (
     PREFIX,
@@ -73,8 +61,6 @@ from hil.table.setup import DEALER, FEW, Stage, example, staged
 SEATS: Final = 7
 GAP_MS: Final = 0
 """Minimum time between two cards."""
-ECHO_BYTES: Final = 100
-"""Approximate bytes of a card's record on the wire; as many are echoed."""
 TABLE_FILE: Final = "mega-1"
 FULL_ROUNDS: Final = (1_000, 20_000)
 """Rounds after which the memory is read."""
@@ -85,12 +71,8 @@ _MAX_STEPS: Final = 10_000_000
 _CARD_PROMPTS: Final = (Tell.TAKE_WAGERS, Tell.DEAL)
 """The prompts whose card is laid on the felt."""
 _TIMEOUT: Final = 60.0
-_READ: Final = 1 << 18
 _MAX_EVENT: Final = 1 << 22
 """Bytes of an event of the stream."""
-_SMALL: Final = 4096
-"""Receive buffer in bytes of the browser that does not read."""
-_KIB: Final = 1024
 _view: Final = msgspec.json.Decoder(View).decode
 
 
@@ -244,90 +226,6 @@ async def played(stage: Stage) -> AsyncIterator[PlayedTable]:
                 await reading
 
 
-@contextmanager
-def watchers(url: str, count: int) -> Iterator[None]:
-    """Run browsers that watch the console's page, in another process; all but one read their
-    stream."""
-    with child_process(_watch, url, count) as process:
-        process.recv()
-        yield
-
-
-def _watch(watching: Connection, url: str, count: int) -> None:
-    where = urlsplit(url).netloc
-    with ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for number in range(count):
-            connection = stack.enter_context(closing(HTTPConnection(where, timeout=_TIMEOUT)))
-            reads = number < count - 1
-            _open_stream(connection, reads=reads)
-            if reads:
-                selector.register(connection.sock, selectors.EVENT_READ)
-        watching.send("watching")
-        while True:
-            for key, _ in selector.select():
-                assert isinstance(key.fileobj, socket.socket)
-                if not key.fileobj.recv(_READ):
-                    selector.unregister(key.fileobj)
-
-
-def _open_stream(connection: HTTPConnection, *, reads: bool) -> None:
-    """Open a session of the page, and its stream."""
-    connection.request("GET", "/")
-    page = connection.getresponse()
-    page.read()
-    cookie = page.getheader("set-cookie", "").partition(";")[0]
-    connection.close()
-    connection.connect()
-    if not reads:
-        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
-    connection.request("GET", "/stream", headers={"Cookie": cookie})
-    if reads and not connection.sock.recv(_READ).startswith(b"HTTP/1.1 200 "):
-        raise AssertionError("no stream")
-    connection.sock.setblocking(False)
-
-
-# --- what cards are compared with -------------------------------------------------------------
-
-
-@contextmanager
-def echo() -> Iterator[Callable[[], float]]:
-    """Yields a function that returns the seconds of an echo by a process behind a bare pty."""
-    master, slave = os.openpty()
-    try:
-        tty.setraw(slave)
-        with child_process(_echo_back, os.ttyname(slave)):
-            once = partial(there_and_back, master, ECHO_BYTES)
-            once()  # the child has started
-            yield once
-    finally:
-        os.close(slave)
-        os.close(master)
-
-
-def _echo_back(_: Connection, terminal: str) -> None:
-    port = os.open(terminal, os.O_RDWR | os.O_NOCTTY)
-    while data := os.read(port, ECHO_BYTES):
-        os.write(port, data)
-
-
-# --- the daemon's process ---------------------------------------------------------------------
-
-
-def memory(pid: int) -> dict[str, float]:
-    """Returns a process's memory in MiB: VmRSS, and Pss if the kernel has it, with its share of
-    pages that other processes use too."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    with suppress(OSError):  # some kernels have no such file, others do not let us read it
-        lines += Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    fields = (line.split() for line in lines if line.startswith(("VmRSS:", "Pss:")))
-    return {name.rstrip(":"): int(kib) / _KIB for name, kib, _ in fields}
-
-
-def processor(pid: int) -> float:
-    """Returns the CPU seconds of a process, in user and kernel mode."""
-    return time.clock_gettime(~pid << 3 | 2)  # CPUCLOCK_SCHED: see clock_getcpuclockid(3)
-
-
 # --- a table that deals -----------------------------------------------------------------------
 
 
@@ -451,7 +349,7 @@ async def _starts(folder: Path, pace: Pace) -> Samples:
         fewer = round(rounds * _short_share(long.house.record))
         samples["fewer"] = [_record(short, fewer)]
         for stage in (short, long):
-            await _open_and_close(stage, pace.count(2))
+            await _open_and_close(stage, pace.count(2, minimum=0))
         for _ in range(pace.count(3)):
             samples["start"].append(await _start(short))
             samples["start_long"].append(await _start(long))
@@ -466,27 +364,13 @@ def _measure(pace: Pace) -> Samples:
         return {**asyncio.run(_dealt(folder, pace)), **asyncio.run(_starts(folder, pace))}
 
 
-def _parts(name: str, text: str) -> Iterator[Figure]:
-    for label, part in PARTS.items():
-        yield Figure(f"{name}_{label}", f"{text}, {label}", quantile(name, part), "us")
-
-
-def _card_ratio(part: float, at_most: float) -> Figure:
-    label = f"p{part * 100:.0f}"
-
+def _beside_page_and_echo(part: str, at_most: float) -> Figure:
     def value(samples: Samples) -> float:
-        echo_and_page = sum(quantile(name, part)(samples) for name in ("echo", "raw"))
-        return quantile("card", part)(samples) / echo_and_page
+        card, raw, echo = (value_of(f"{name} {part}", samples) for name in ("card", "raw", "echo"))
+        return card / (raw + echo)
 
-    text = f"card beside page and echo together, {label}"
-    return Figure(f"card_ratio_{label}", text, value, at_most=at_most)
-
-
-def _watched_ratio(part: float, at_most: float) -> Figure:
-    label = f"p{part * 100:.0f}"
-    text = f"card -> prompt, {{watchers[0]}} browsers beside none, {label}"
-    value = beside("watched", "alone", part)
-    return Figure(f"watched_{label}", text, value, at_most=at_most)
+    text = f"card beside page and echo together, {part}"
+    return Figure(f"card_ratio_{part}", text, "times", value, at_most=at_most)
 
 
 def _memory(number: int, *, full: bool | None = None) -> Figure:
@@ -496,15 +380,11 @@ def _memory(number: int, *, full: bool | None = None) -> Figure:
         share = samples["Pss"]
         return f"proportional {share[number]:.1f} MiB" if share else ""
 
+    def resident(samples: Samples) -> float:
+        return samples["VmRSS"][number]
+
     text = f"daemon's memory after {{rounds[{number}]:,}} rounds"
-    return Figure(
-        f"memory_{number}",
-        text,
-        lambda samples: samples["VmRSS"][number],
-        "MiB",
-        note=proportional,
-        full=full,
-    )
+    return Figure(f"memory_{number}", text, "MiB", resident, note=proportional, full=full)
 
 
 def _growth(first: int, *, full: bool, at_most: float | None = None) -> Figure:
@@ -512,39 +392,33 @@ def _growth(first: int, *, full: bool, at_most: float | None = None) -> Figure:
 
     def value(samples: Samples) -> float:
         memory, rounds = samples["VmRSS"], samples["rounds"]
-        return _KIB * (memory[-1] - memory[first]) / max(1, rounds[-1] - rounds[first])
+        return 1024 * (memory[-1] - memory[first]) / max(1, rounds[-1] - rounds[first])
 
     text = f"  growth from {{rounds[{first}]:,}} to {{rounds[{first + 1}]:,}}, a round"
-    return Figure("memory_growth", text, value, "KiB", at_most=at_most, full=full)
+    return Figure("memory_growth", text, "KiB", value, at_most=at_most, full=full)
 
 
+_WATCHED: Final = "card -> prompt, {watchers[0]} browsers beside none"
 TABLE: Final = Section(
     "a whole table dealt by the daemon, from card to prompt",
     _measure,
     (
-        Figure("cards", f"cards dealt, {SEATS} seats", lambda found: len(found["card"]), "cards"),
-        *_parts("raw", "4 KiB overwritten and fdatasync"),
-        *_parts("echo", "bare pty, there and back"),
-        *_parts("card", "card's last byte -> prompt's first"),
-        _card_ratio(0.5, at_most=2.0),
-        _card_ratio(0.99, at_most=3.0),
-        _watched_ratio(0.5, at_most=1.5),
-        _watched_ratio(0.99, at_most=2.0),
+        Figure("cards", f"cards dealt, {SEATS} seats", "cards", lambda found: len(found["card"])),
+        *p50_and_p99("raw", "4 KiB overwritten and fdatasync"),
+        *p50_and_p99("echo", "bare pty, there and back"),
+        *p50_and_p99("card", "card's last byte -> prompt's first"),
+        _beside_page_and_echo("p50", at_most=2.0),
+        _beside_page_and_echo("p99", at_most=3.0),
+        Figure("watched_p50", f"{_WATCHED}, p50", "times", "watched / alone", at_most=1.5),
+        Figure("watched_p99", f"{_WATCHED}, p99", "times", "watched / alone p99", at_most=2.0),
         *(_memory(number) for number in range(3)),
         _memory(3, full=True),
         _growth(1, full=False),
         _growth(2, full=True, at_most=0.5),
-        Figure("round_rate", "rounds of one seat", quantile("round_rate"), "rounds/s"),
-        Figure("idle", "daemon's CPU, table idle, nine devices", quantile("idle"), "% of core"),
-        Figure("start", "start to READY=1 with {fewer[0]:,} records", quantile("start"), "s"),
-        Figure(
-            "start_long",
-            "start to READY=1 with {records[0]:,} records",
-            quantile("start_long"),
-            "s",
-        ),
-        Figure(
-            "start_ratio", "  beside each other", turn_ratio("start_long", "start"), at_most=1.5
-        ),
+        Figure("round_rate", "rounds of one seat", "rounds/s", "round_rate"),
+        Figure("idle", "daemon's CPU, table idle, nine devices", "% of core", "idle"),
+        Figure("start", "start to READY=1 with {fewer[0]:,} records", "s", "start"),
+        Figure("start_long", "start to READY=1 with {records[0]:,} records", "s", "start_long"),
+        Figure("start_ratio", "  beside each other", "times", "start_long : start", at_most=1.5),
     ),
 )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from controller.commands import dispatch, load, parse
 from controller.errors import UsageProblem
-from hil.bench import cli
+from hil.bench import cli, link
 from hil.bench.measure import (
     Figure,
     Line,
     NotMeasured,
     Pace,
     Section,
-    beside,
     contest,
-    quantile,
-    turn_ratio,
+    value_of,
 )
 from hil.bench.record import PAGES, RECORD, REVIEW, VERIFY
 from hil.bench.rounds import rounds_of, through_rows, through_transitions
@@ -30,43 +29,37 @@ def run(*arguments: str) -> int:
     return dispatch(["bench", *arguments], cli.register)
 
 
-class _Clock:
-    """A clock that only the contestants advance."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_contestants_run_by_turns_and_slow_slices_do_not_count() -> None:
-    clock = _Clock()
     turns: list[str] = []
+    worked: list[float] = []
 
-    def works(name: str, a_round: float) -> None:
+    def works(name: str, a_round: float, rounds: int) -> None:
+        busy = name == "fast" and turns.count(name) == 6  # the machine is, for one slice
         turns.append(name)
-        clock.now += a_round
+        worked.append(rounds * a_round * (50 if busy else 1))
 
-    def fast(rounds: int) -> None:
-        slow = 50 if turns.count("fast") == 6 else 1  # the machine is busy for one slice
-        works("fast", rounds * 0.001 * slow)
-
-    def slow(rounds: int) -> None:
-        works("slow", rounds * 0.004)
-
-    rates = contest({"fast": fast, "slow": slow}, Pace(slices=5, seconds=1), clock)
-    assert quantile("fast")(rates) == pytest.approx(1000)
-    assert quantile("slow")(rates) == pytest.approx(250)
-    assert turn_ratio("slow", "fast")(rates) == pytest.approx(0.25)
+    contestants = {"fast": partial(works, "fast", 0.001), "slow": partial(works, "slow", 0.004)}
+    rates = contest(contestants, Pace(slices=5, seconds=1), lambda: sum(worked))
+    figures = [value_of(formula, rates) for formula in ("fast", "slow", "slow : fast")]
+    assert figures == pytest.approx([1000, 250, 0.25])
     assert turns[-10:] == ["fast", "slow"] * 5
 
 
-def test_figures_are_computed_from_samples() -> None:
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        *(("a min", 1), ("a", 2), ("a p50", 2), ("a p99", 3), ("a max", 3)),
+        *(("b / a", 1), ("b / a max", 4 / 3), ("b / a min", 1), ("a : b", 0.5)),
+    ],
+)
+def test_figures_are_computed_from_samples(formula: str, value: float) -> None:
     samples = {"a": [3.0, 1.0, 2.0], "b": [1.0, 2.0, 4.0]}
-    parts = [quantile("a", part)(samples) for part in (0, 0.5, 0.99, 1)]
-    assert parts == [1, 2, 3, 3]
-    assert beside("b", "a", 1)(samples) == pytest.approx(4 / 3)
+    assert value_of(formula, samples) == pytest.approx(value)
+
+
+def test_a_formula_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="no formula"):
+        value_of("a * b", {})
 
 
 @pytest.mark.parametrize(
@@ -86,10 +79,11 @@ def test_a_figure_beyond_its_aim_is_missed(
 
 
 def test_how_much_is_measured() -> None:
-    assert Pace().count(2_000, full=10**6) == 2_000
-    assert Pace(full=True).count(2_000, full=10**6) == 10**6
+    counts = [
+        pace.count(2_000, full=10**6, minimum=7) for pace in (Pace(), Pace(full=True), SHORTEST)
+    ]
+    assert counts == [2_000, 10**6, 7]
     assert SHORTEST.count(200_000, full=10**6) < 200
-    assert SHORTEST.count(2_000, minimum=7) == 7
 
 
 def _measured(pace: Pace) -> dict[str, list[float]]:
@@ -102,9 +96,9 @@ _SECTION = Section(
     "an example",
     _measured,
     (
-        Figure("speed", "with {count[0]}", quantile("speed"), "ms", at_most=1, note=str),
-        Figure("count", "counted", quantile("count"), "of", at_least=1, full=False),
-        Figure("most", "counted", quantile("count"), "of", full=True),
+        Figure("speed", "with {count[0]}", "ms", "speed", at_most=1, note=str),
+        Figure("count", "counted", "of", "count", at_least=1, full=False),
+        Figure("most", "counted", "of", "count", full=True),
     ),
 )
 
@@ -144,8 +138,12 @@ def test_figures_are_shown_in_their_units_with_their_aims(
     ],
 )
 def test_the_wire_and_the_rows_are_measured(
-    section: str, names: set[str], capsys: pytest.CaptureFixture[str]
+    section: str,
+    names: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(link, "DEVICES_OF_TABLE", ("shoe", "shuffler", "station"))
     assert run("--section", section, "--quick", "--json") == 0
     lines = json.loads(capsys.readouterr().out)["sections"][section]
     assert {line["name"] for line in lines} == names
