@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import pytest
 
@@ -24,7 +23,7 @@ from firmware_protocol.device import Answer, ControlRequest, CutPower, Describe,
 from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.items import WITHOUT_SESSION
 from hil.conform.runs import runner
-from hil.conform.runs.runner import RunResult, run_items
+from hil.conform.runs.runner import run_items
 from hil.conform.tester import pairing
 from hil.conform.tester.operators import Operator
 from hil.conform.tester.wire import ReceivedBytes, WireLost
@@ -199,55 +198,47 @@ def test_a_device_that_cannot_be_paired_is_tried_as_far_as_that_goes(
 # --- broken off -------------------------------------------------------------------------------
 
 
-class Ended(NamedTuple):
-    code: int
-    lines: list[str]
-    complaints: str
-    report: Element
-
-
-def after_the_first_item(
-    folder: Path, sim: DeviceProcess, do: Callable[[Popen[str]], object]
-) -> Ended:
-    """A run in a process of its own, and what is done to it during the second item, which takes
-    13 s."""
-    junit = folder / "report.xml"
-    command = [sys.executable, "-m", "hil.conform", "--profile", "shoe", "--port", str(sim.port)]
-    command += ["--control", str(folder / "shoe" / "control"), "--junit", str(junit)]
+@pytest.mark.parametrize(
+    ("does", "code", "why"),
+    [
+        (
+            lambda sim, _: sim.control.do(Plug(connected=False)),
+            3,
+            "the port has ended: it was unplugged or hung up",
+        ),
+        (lambda _, process: process.send_signal(signal.SIGINT), 130, "interrupted"),
+    ],
+    ids=["cable", "ctrl-c"],
+)
+def test_a_run_that_ends_reports_the_outcomes_so_far(
+    shoe: DeviceProcess,
+    tmp_path: Path,
+    does: Callable[[DeviceProcess, Popen[str]], object],
+    code: int,
+    why: str,
+) -> None:
+    """It is ended during the second item, which takes 13 s."""
+    junit = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "hil.conform", "--profile", "shoe", "--port", str(shoe.port)]
+    command += ["--control", str(tmp_path / "shoe" / "control"), "--junit", str(junit)]
     command += ["--only", "FR-1", "HS-7", "EV-2", "CO-3"]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "FR-1   PASS\n"
-        do(process)
+        does(shoe, process)
         rest, complaints = process.communicate(timeout=60)
+    assert (process.returncode, rest.splitlines()[:3]) == (
+        code,
+        [
+            f"HS-7   UNTRIED  broken off in the middle: {why}",
+            f"EV-2   UNTRIED  {why}",
+            f"CO-3   UNTRIED  {why}",
+        ],
+    )
+    assert complaints == f"holecard: the run was broken off: {why}\n"
     (suite,) = ElementTree.fromstring(junit.read_bytes()).iter("testsuite")
-    return Ended(process.returncode, rest.splitlines(), complaints, suite)
-
-
-def test_a_cable_that_is_pulled_ends_the_run(shoe: DeviceProcess, tmp_path: Path) -> None:
-    ended = after_the_first_item(tmp_path, shoe, lambda _: shoe.control.do(Plug(connected=False)))
-    why = "the port has ended: it was unplugged or hung up"
-    assert ended.code == 3
-    assert ended.lines[:3] == [
-        f"HS-7   UNTRIED  broken off in the middle: {why}",
-        f"EV-2   UNTRIED  {why}",
-        f"CO-3   UNTRIED  {why}",
-    ]
-    assert ended.complaints == f"holecard: the run was broken off: {why}\n"
     counted = ("tests", "failures", "errors")
-    assert [ended.report.attrib[name] for name in counted] == ["4", "0", "3"]
-
-
-def test_ctrl_c_reports_the_outcomes_so_far(shoe: DeviceProcess, tmp_path: Path) -> None:
-    ended = after_the_first_item(tmp_path, shoe, lambda one: one.send_signal(signal.SIGINT))
-    assert ended.code == 130
-    assert ended.lines[:3] == [
-        "HS-7   UNTRIED  broken off in the middle: interrupted",
-        "EV-2   UNTRIED  interrupted",
-        "CO-3   UNTRIED  interrupted",
-    ]
-    assert ended.complaints == "holecard: the run was broken off: interrupted\n"
-    assert ended.report.attrib["errors"] == "3"
+    assert [suite.attrib[name] for name in counted] == ["4", "0", "3"]
 
 
 class _Leaves(SimulatedWire):
@@ -257,7 +248,6 @@ class _Leaves(SimulatedWire):
         super().__init__(rig.peer, rig.wire.now())
         self._ends = self.now() + 500_000
         self._back = back
-        self.opened = 0
 
     async def receive(self, until: int) -> ReceivedBytes | None:
         if self.now() >= self._ends:
@@ -267,27 +257,24 @@ class _Leaves(SimulatedWire):
     async def reopen(self, until: int) -> None:
         if not self._back:
             raise WireLost("the port did not come back: there is no such port")
-        self.opened += 1
         self._ends = 1 << 62
 
 
-def left(folder: Path, *, back: bool) -> RunResult:
-    rig = Rig(folder, "shoe")
+@pytest.mark.parametrize(
+    ("back", "results", "expected", "broken_off"),
+    [
+        (True, ["PASS", "FAIL", "PASS"], "that the device stays at its port", ""),
+        (False, ["PASS", "UNTRIED", "UNTRIED"], "", "the port has ended: it was unplugged"),
+    ],
+)
+def test_a_device_that_leaves_its_port_fails_that_item_or_aborts_the_run(
+    back: bool, results: list[str], expected: str, broken_off: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, "shoe")
     rig.bench.wire = rig.wire = _Leaves(rig, back=back)
-    return asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
-
-
-def test_a_device_that_leaves_its_port_fails_that_item(tmp_path: Path) -> None:
-    done = left(tmp_path, back=True)
-    assert [one.result for one in done.outcomes] == ["PASS", "FAIL", "PASS"]
-    assert done.outcomes[1].expected == "that the device stays at its port"
-    assert done.broken_off == ""
-
-
-def test_a_port_that_does_not_return_aborts_the_run(tmp_path: Path) -> None:
-    done = left(tmp_path, back=False)
-    assert [one.result for one in done.outcomes] == ["PASS", "UNTRIED", "UNTRIED"]
-    assert done.broken_off == "the port has ended: it was unplugged"
+    done = asyncio.run(run_items(rig.bench, [ITEMS[name] for name in ("FR-1", "HS-7", "HS-1")]))
+    assert [one.result for one in done.outcomes] == results
+    assert (done.outcomes[1].expected, done.broken_off) == (expected, broken_off)
 
 
 def test_a_lost_operator_aborts_the_run(tmp_path: Path) -> None:

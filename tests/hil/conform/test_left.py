@@ -45,6 +45,7 @@ from tests.support.hil.conform.conform_rig import (
     Rig,
     SimulatedWire,
     of,
+    unlike_a_pass,
 )
 
 AFTER: dict[Profile, tuple[str, ...]] = {
@@ -128,38 +129,35 @@ def next_run(rig: Rig, folder: Path, *names: str, by_hand: bool = True) -> list[
     return list(asyncio.run(run_plan(bench, plan, [], None)).outcomes)
 
 
-def unlike_a_pass(outcomes: list[ItemOutcome]) -> list[tuple[str, str, str]]:
-    return [
-        (one.item.id, one.result, one.remark or f"{one.expected} / {one.came}")
-        for one in outcomes
-        if one.result != "PASS"
-    ]
-
-
-# --- by hand ----------------------------------------------------------------------------------
+# --- broken off -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("profile", "name", "share", "after"),
+    ("profile", "name", "share", "after", "by_hand"),
     [
-        ("shoe", "EV-2", 0.2, "SH-2"),  # cards are still being drawn
-        ("shoe", "EV-8", 0.97, "EV-2"),  # power goes at the next such moment
-        ("shoe", "SH-5", 0.7, "EV-2"),
-        ("shoe", "CO-1", 0.3, "SH-1"),  # the reader is broken
-        ("shoe", "EV-11", 0.5, "SH-2"),  # the ring is full, and records wait
-        ("shuffler", "SF-1", 0.3, "EV-2"),  # a shuffle runs, and bars the door
-        ("shuffler", "EV-8", 0.1, "EV-2"),
-        ("shuffler", "CO-2", 0.2, "CO-1"),  # a self-test is under way
-        ("station", "ST-4", 0.5, "ST-2"),  # a button is held
-        ("station", "EV-8", 0.97, "CO-1"),
+        ("shoe", "EV-2", 0.2, "SH-2", True),  # cards are still being drawn
+        ("shoe", "EV-8", 0.97, "EV-2", True),  # power goes at the next such moment
+        ("shoe", "SH-5", 0.7, "EV-2", True),
+        ("shoe", "CO-1", 0.3, "SH-1", True),  # the reader is broken
+        ("shoe", "EV-11", 0.5, "SH-2", True),  # the ring is full, and records wait
+        ("shuffler", "SF-1", 0.3, "EV-2", True),  # a shuffle runs, and bars the door
+        ("shuffler", "EV-8", 0.1, "EV-2", True),
+        ("shuffler", "CO-2", 0.2, "CO-1", True),  # a self-test is under way
+        ("station", "ST-4", 0.5, "ST-2", True),  # a button is held
+        ("station", "EV-8", 0.97, "CO-1", True),
+        # the cable alone
+        ("shoe", "CO-2", 0.2, "CO-6", False),  # a self-test is under way
+        ("station", "CO-7", 0.5, "CO-6", False),
+        ("shuffler", "SF-1", 0.05, "EV-9", False),  # a shuffle runs
+        ("shuffler", "SF-1", 0.3, "CO-1", False),
     ],
 )
 def test_an_interrupted_run_is_no_fault_of_the_device(
-    profile: Profile, name: str, share: float, after: str, tmp_path: Path
+    profile: Profile, name: str, share: float, after: str, by_hand: bool, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, profile)
-    broken_off(rig, name, share)
-    assert not unlike_a_pass(next_run(rig, tmp_path, after))
+    rig = Rig(tmp_path, profile, operator=None if by_hand else Operator())
+    broken_off(rig, name, share, by_hand=by_hand)
+    assert not unlike_a_pass(next_run(rig, tmp_path, after, by_hand=by_hand))
 
 
 @pytest.mark.parametrize("share", [0.35, 0.5, 0.65, 0.8])
@@ -185,26 +183,6 @@ def test_broken_off_anywhere(data: st.DataObject) -> None:
         rig = Rig(Path(folder), profile)
         broken_off(rig, name, share)
         assert not unlike_a_pass(next_run(rig, Path(folder), *after))
-
-
-# --- the cable alone --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("profile", "name", "share", "after"),
-    [
-        ("shoe", "CO-2", 0.2, "CO-6"),  # a self-test is under way
-        ("station", "CO-7", 0.5, "CO-6"),
-        ("shuffler", "SF-1", 0.05, "EV-9"),  # a shuffle runs
-        ("shuffler", "SF-1", 0.3, "CO-1"),
-    ],
-)
-def test_recovery_works_without_an_operator(
-    profile: Profile, name: str, share: float, after: str, tmp_path: Path
-) -> None:
-    rig = Rig(tmp_path, profile, operator=Operator())
-    broken_off(rig, name, share, by_hand=False)
-    assert not unlike_a_pass(next_run(rig, tmp_path, after, by_hand=False))
 
 
 # --- what cannot be undone --------------------------------------------------------------------
@@ -276,10 +254,12 @@ def _differs(rig: Rig) -> list[object]:
     asyncio.run(rig.bench.pause(50))  # contacts settle
     seen = rig.request(Describe())
     inside = seen["mechanism"]
-    down = inside["seats"]["1"]["down"] if "seats" in inside else []
-    opened = [name for name in ("cover", "door") if inside.get(name) == "open"]
-    switch = [name for name in seen["state"] if name == "SERVICE"]
-    return [*down, *opened, *switch, *seen["defects"]]
+    return [
+        *(inside["seats"]["1"]["down"] if "seats" in inside else []),
+        *(name for name in ("cover", "door") if inside.get(name) == "open"),
+        *(name for name in seen["state"] if name == "SERVICE"),
+        *seen["defects"],
+    ]
 
 
 def test_a_failed_item_does_not_affect_the_next_one(tmp_path: Path) -> None:

@@ -59,6 +59,15 @@ def opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def all_of(host: int) -> bytes:
+    """What waits there to be read."""
+    data = b""
+    with suppress(BlockingIOError):
+        while True:
+            data += os.read(host, 4096)
+    return data
+
+
 @asynchronous
 async def test_bytes_go_both_ways_as_they_are(tmp_path: Path) -> None:
     every = bytes(range(256))
@@ -147,10 +156,7 @@ async def test_unread_bytes_are_dropped_without_blocking(tmp_path: Path) -> None
     async with a_port(tmp_path / "shoe") as (port, _):
         with opened(port.name) as host:
             port.write(bytes(100_000))
-            kept = 0
-            with suppress(BlockingIOError):
-                while True:
-                    kept += len(os.read(host, 4096))
+            kept = len(all_of(host))
             assert 4_000 < kept < 30_000
             assert port.dropped == 100_000 - kept
             port.write(b"fresh")
@@ -165,9 +171,7 @@ async def test_a_full_line_drops_whole_frames(tmp_path: Path) -> None:
             port.write(b"".join(frames))
             came = b""
             for _ in range(3):
-                with suppress(BlockingIOError):
-                    while True:
-                        came += os.read(host, 4096)
+                came += all_of(host)
                 port.write(b"last\0")
             *whole, end = came.split(b"\0")
             assert end == b""

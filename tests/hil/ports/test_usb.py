@@ -9,6 +9,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,25 @@ def rig(bus: Path) -> Iterator[Rig]:
         yield rig
 
 
+@contextmanager
+def found(bus: Path) -> Iterator[Any]:
+    """The device on this bus, closed at the end."""
+    device = find(bus)
+    yield device
+    usb.util.dispose_resources(device)
+
+
 @pytest.fixture
 def device(rig: Rig, bus: Path) -> Iterator[Any]:
-    found = find(bus)
-    yield found
-    usb.util.dispose_resources(found)
+    with found(bus) as device:
+        yield device
+
+
+def failure(attempt: Callable[[], object]) -> tuple[int | None, int | None]:
+    """With which errno, and which code of libusb, this fails."""
+    with pytest.raises(usb.core.USBError) as failed:
+        attempt()
+    return failed.value.errno, failed.value.backend_error_code
 
 
 def test_a_device_is_found_with_the_descriptors_of_the_protocol(rig: Rig, device: Any) -> None:
@@ -51,12 +66,11 @@ def test_a_device_is_found_with_the_descriptors_of_the_protocol(rig: Rig, device
         interface.bInterfaceProtocol,
     )
     assert triple == (0xFF, 0x54, 0x01)
-    ends = {end.bEndpointAddress: end for end in interface}
-    assert sorted(ends) == [END_OUT, END_IN]
-    assert {end.wMaxPacketSize for end in ends.values()} == {64}
-    assert {usb.util.endpoint_type(end.bmAttributes) for end in ends.values()} == {
-        usb.util.ENDPOINT_TYPE_BULK
-    }
+    bulk = usb.util.ENDPOINT_TYPE_BULK
+    assert sorted(
+        (end.bEndpointAddress, end.wMaxPacketSize, usb.util.endpoint_type(end.bmAttributes))
+        for end in interface
+    ) == [(END_OUT, 64, bulk), (END_IN, 64, bulk)]
     assert "SH-0001" in str(device)
     raw = device.ctrl_transfer(0x80, 6, 0x0200, 0, 255).tobytes()
     assert len(raw) == raw[2] == 32
@@ -65,9 +79,7 @@ def test_a_device_is_found_with_the_descriptors_of_the_protocol(rig: Rig, device
 
 
 def test_unknown_control_transfers_stall(rig: Rig, device: Any) -> None:
-    with pytest.raises(usb.core.USBError) as stalled:
-        device.ctrl_transfer(0xC0, 0x33, 0, 0, 8)
-    assert (stalled.value.errno, stalled.value.backend_error_code) == (errno.EPIPE, -9)
+    assert failure(lambda: device.ctrl_transfer(0xC0, 0x33, 0, 0, 8)) == (errno.EPIPE, -9)
     with pytest.raises(ValueError, match="Invalid configuration"):
         device.set_configuration(2)
     device.set_configuration()
@@ -84,9 +96,7 @@ def test_one_handle_claims_and_others_get_busy(rig: Rig, bus: Path) -> None:
         lambda: second.write(END_OUT, b"x", SHORT),
         second.set_configuration,
     ):
-        with pytest.raises(usb.core.USBError) as busy:
-            attempt()
-        assert (busy.value.errno, busy.value.backend_error_code) == (errno.EBUSY, -6)
+        assert failure(attempt) == (errno.EBUSY, -6)
     assert second.serial_number == "SH-0001"  # endpoint 0 is for everybody
     usb.util.release_interface(first, 0)
     second.write(END_OUT, b"x", LONG)
@@ -107,19 +117,15 @@ sys.stdin.read()
 """
 
 
-def test_another_process_has_it_until_it_is_killed(rig: Rig, bus: Path) -> None:
+def test_another_process_has_it_until_it_is_killed(rig: Rig, device: Any, bus: Path) -> None:
     command = [sys.executable, "-c", _OTHER_PROCESS, str(bus)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"claimed\n"
-        device = find(bus)
-        with pytest.raises(usb.core.USBError) as busy:
-            usb.util.claim_interface(device, 0)
-        assert busy.value.errno == errno.EBUSY
+        assert failure(lambda: usb.util.claim_interface(device, 0)) == (errno.EBUSY, -6)
         other.kill()
     device.write(END_OUT, b"free again", LONG)
     assert rig.heard == [b"free again"]
-    usb.util.dispose_resources(device)
 
 
 @pytest.mark.parametrize(
@@ -132,25 +138,18 @@ def test_a_read_that_waits_when_the_cable_is_pulled(
         device = find(bus)
         later = threading.Timer(0.02, rig.call, (rig.device.unplug,))
         later.start()
-        with pytest.raises(usb.core.USBError) as pulled:
-            device.read(END_IN, 64, LONG)
+        assert failure(lambda: device.read(END_IN, 64, LONG)) == (number, code)
         later.join()
-        assert (pulled.value.errno, pulled.value.backend_error_code) == (number, code)
-        for _ in range(2):  # from then on it is ENODEV everywhere
-            attempts: tuple[Callable[[], object], ...] = (
-                lambda: device.read(END_IN, 64, SHORT),
-                lambda: device.write(END_OUT, b"x", SHORT),
-                lambda: device.ctrl_transfer(0x80, 8, 0, 0, 1),
-            )
-            for attempt in attempts:
-                with pytest.raises(usb.core.USBError) as later_on:
-                    attempt()
-                assert later_on.value.errno == errno.ENODEV
+        attempts: tuple[Callable[[], object], ...] = (
+            lambda: device.read(END_IN, 64, SHORT),
+            lambda: device.write(END_OUT, b"x", SHORT),
+            lambda: device.ctrl_transfer(0x80, 8, 0, 0, 1),
+        )
+        for attempt in 2 * attempts:  # from then on it is ENODEV everywhere
+            assert failure(attempt)[0] == errno.ENODEV
         assert find(bus) is None
         usb.util.dispose_resources(device)
-        with pytest.raises(usb.core.USBError) as opened:
-            device.read(END_IN, 64, SHORT)
-        assert opened.value.errno == errno.ENODEV
+        assert failure(attempts[0])[0] == errno.ENODEV
 
 
 def test_a_replug_assigns_a_new_address_and_drops_transfers(
@@ -160,22 +159,21 @@ def test_a_replug_assigns_a_new_address_and_drops_transfers(
     rig.call(rig.device.write, b"not read")
     rig.call(rig.device.unplug)
     rig.call(rig.device.plug)
-    again = find(bus)
-    assert again.serial_number == "SH-0001"
-    assert again.address != device.address
-    again.write(END_OUT, b"new", LONG)
-    assert rig.heard == [b"new"]
-    with pytest.raises(usb.core.USBTimeoutError):
-        again.read(END_IN, 64, SHORT)
-    usb.util.dispose_resources(again)
+    with found(bus) as again:
+        assert again.serial_number == "SH-0001"
+        assert again.address != device.address
+        again.write(END_OUT, b"new", LONG)
+        assert rig.heard == [b"new"]
+        with pytest.raises(usb.core.USBTimeoutError):
+            again.read(END_IN, 64, SHORT)
 
 
 def test_several_devices_share_a_bus_and_keep_apart(bus: Path) -> None:
     with device_on(bus) as one, device_on(bus) as two:
-        found = list(usb.core.find(find_all=True, backend=backend(str(bus))))
-        assert [device.address for device in found] == [one.device.address, two.device.address]
-        found[1].write(END_OUT, b"second", LONG)
-        for device in found:
+        both = list(usb.core.find(find_all=True, backend=backend(str(bus))))
+        assert [device.address for device in both] == [one.device.address, two.device.address]
+        both[1].write(END_OUT, b"second", LONG)
+        for device in both:
             usb.util.dispose_resources(device)
         assert (one.heard, two.heard) == ([], [b"second"])
 
@@ -202,11 +200,9 @@ def test_a_socket_of_a_killed_device_is_no_device(bus: Path) -> None:
 
 def test_a_bus_in_a_folder_with_a_very_long_name(tmp_path: Path) -> None:
     bus = tmp_path / ("long" * 50) / "usb"
-    with device_on(bus) as rig:
-        device = find(bus)
+    with device_on(bus) as rig, found(bus) as device:
         device.write(END_OUT, b"far away", LONG)
         assert rig.heard == [b"far away"]
-        usb.util.dispose_resources(device)
 
 
 def test_no_bus_and_no_directory(tmp_path: Path) -> None:
@@ -234,15 +230,13 @@ def test_nonsense_on_the_socket_ends_that_connection_only(rig: Rig, bus: Path) -
 
 
 def test_transfers_of_all_sizes_go_both_ways(bus: Path) -> None:
-    with device_on(bus, echo=True):
-        device = find(bus)
+    with device_on(bus, echo=True), found(bus) as device:
         for size in (1, 63, 64, 65, 128, 1000):
             data = os.urandom(size)
             assert device.write(END_OUT, data, LONG) == size
             if size % 64 == 0:
                 assert device.write(END_OUT, b"", LONG) == 0
             assert device.read(END_IN, 4096, LONG).tobytes() == data
-        usb.util.dispose_resources(device)
 
 
 def test_a_multiple_of_the_packet_size_waits_for_its_empty_packet(rig: Rig, device: Any) -> None:
@@ -266,9 +260,7 @@ def test_a_host_that_reads_packet_by_packet_sees_the_empty_one(rig: Rig, device:
 def test_a_buffer_that_is_too_short_overflows(rig: Rig, device: Any) -> None:
     usb.util.claim_interface(device, 0)
     rig.call(rig.device.write, bytes(50))
-    with pytest.raises(usb.core.USBError) as short:
-        device.read(END_IN, 20, LONG)
-    assert (short.value.errno, short.value.backend_error_code) == (errno.EOVERFLOW, -8)
+    assert failure(lambda: device.read(END_IN, 20, LONG)) == (errno.EOVERFLOW, -8)
 
 
 def test_time_outs_are_those_of_libusb(rig: Rig, device: Any) -> None:
@@ -309,10 +301,8 @@ def test_a_pending_write_continues_when_the_firmware_reads(rig: Rig, device: Any
 def test_a_stalled_endpoint_stays_so_until_it_is_cleared(rig: Rig, device: Any) -> None:
     later = threading.Timer(0.02, rig.call, (rig.device.stall, END_IN))
     later.start()
-    for _ in range(2):
-        with pytest.raises(usb.core.USBError) as stalled:
-            device.read(END_IN, 64, LONG)
-        assert (stalled.value.errno, stalled.value.backend_error_code) == (errno.EPIPE, -9)
+    stalled = [failure(lambda: device.read(END_IN, 64, LONG)) for _ in range(2)]
+    assert stalled == [(errno.EPIPE, -9)] * 2
     later.join()
     device.write(END_OUT, b"the other way is open", LONG)
     device.clear_halt(END_IN)
@@ -376,10 +366,8 @@ def test_longer_transfers_than_a_message(rig: Rig, device: Any) -> None:
 
 
 def test_packets_end_with_a_short_one() -> None:
-    assert packets(b"") == [b""]
-    assert [len(packet) for packet in packets(bytes(63))] == [63]
-    assert [len(packet) for packet in packets(bytes(64))] == [64, 0]
-    assert [len(packet) for packet in packets(bytes(130))] == [64, 64, 2]
+    sizes = {size: [len(packet) for packet in packets(bytes(size))] for size in (0, 63, 64, 130)}
+    assert sizes == {0: [0], 63: [63], 64: [64, 0], 130: [64, 64, 2]}
 
 
 def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
@@ -389,11 +377,9 @@ def test_without_a_host_the_endpoint_keeps_two_packets() -> None:
     assert pipe.lost == 2 * len(frame)  # by whole frames
     pipe.send(b"x\0", claimed=False)
     assert pipe.lost == 2 * len(frame) + 2
-    (done,) = pipe.read(1, 4096)
-    assert done.data == frame
+    assert [done.data for done in pipe.read(1, 4096)] == [frame]
     pipe.send(bytes(128), claimed=False)
-    (done,) = pipe.read(1, 4096)
-    assert done.data == bytes(127)
+    assert [done.data for done in pipe.read(1, 4096)] == [bytes(127)]
 
 
 def test_a_cancelled_read_returns_what_has_arrived() -> None:

@@ -56,8 +56,8 @@ def _made(profile: Profile) -> dict[str, bytes]:
     """The files of a new device that is paired. Made once: each is written through to the disk."""
     with TemporaryDirectory() as folder:
         place = Path(folder) / "device"
-        device_class = DeviceClass[profile.upper()]
-        create_identity(place, device_class, "XX-0001", rng=Random(profile).randbytes)
+        kind = DeviceClass[profile.upper()]
+        create_identity(place, kind, "XX-0001", rng=Random(profile).randbytes)
         pair_directly(place, OWN.public_key().public_bytes_raw())
         return {file.name: file.read_bytes() for file in place.iterdir()}
 
@@ -134,9 +134,8 @@ class Rig:
         seed: int = 1,
     ) -> None:
         place = folder / "device"
-        made = _made(profile)
         place.mkdir(parents=True)
-        for name, data in made.items():
+        for name, data in _made(profile).items():
             (place / name).write_bytes(data)
         self.stand = SimulatedDevice(
             place,
@@ -171,6 +170,14 @@ class Rig:
         return [self.attempt(name) for name in names]
 
 
+def unlike_a_pass(outcomes: list[ItemOutcome]) -> list[tuple[str, str, str]]:
+    return [
+        (one.item.id, one.result, one.remark or f"{one.sent} / {one.expected} / {one.came}")
+        for one in outcomes
+        if one.result != "PASS"
+    ]
+
+
 class Paced:
     """A cable of 115200 baud, and ports that hold bytes back now and then."""
 
@@ -199,7 +206,7 @@ class Paced:
     def due(self) -> int | None:
         dues = [queue[0][0] for queue in (self._there, self._back) if queue]
         inner = self._peer.due()
-        return min(dues + ([] if inner is None else [inner]), default=None)
+        return min(dues if inner is None else [*dues, inner], default=None)
 
     def take(self) -> bytes:
         out, self._out = self._out, b""
