@@ -378,12 +378,11 @@ def test_every_pull_is_made_or_counted(
 def test_a_host_that_dies(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path, SimulatedShoe)
     meeting.open()
-    meeting.run(500)
-    meeting.request(Load(decks=6, seed=1))
+    meeting.play(500, Load(decks=6, seed=1))
     meeting.link.call(OPEN, meeting.now)
     meeting.run(100)
     assert meeting.request(Draw(count=100))["queued"] == 100
-    before = meeting.request(Describe())["mechanism"]
+    before = meeting.look()["mechanism"]
     assert (before["lock"], before["undrawn"]) == ("open", 0)
     end = meeting.now + (DEAD_MS + 1000) * 1000
     while meeting.now < end:  # nobody is at the other end of the cable

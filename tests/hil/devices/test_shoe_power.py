@@ -284,18 +284,16 @@ def test_a_full_ring_locks_and_the_gate_holds_until_the_host_has_caught_up(
     table = Table(tmp_path, keeps=False)
     table.request(Load(decks=1))
     table.call(Lock(LockState.OPEN))
-    table.request(RingMemory("fill"))
-    table.run(500)
+    table.play(RingMemory("fill"), 500)
     full = DeviceState.FULL | DeviceState.LOCKED
     assert table.stand.firmware.state() & full == full
-    table.request(Draw(force=True))
-    table.run(1000)
-    look = table.request(Describe())["mechanism"]
+    table.play(Draw(force=True), 1000)
+    look = table.look()["mechanism"]
     assert (look["held"], look["out"]) == (["Ac"], [])
     table.keeps = True
     table.keep_up()
     table.run(10_000)
-    look = table.request(Describe())["mechanism"]
+    look = table.look()["mechanism"]
     assert (look["held"], look["out"], look["lock"]) == ([], ["Ac"], "locked")
     assert [one.event.card for one in table.records if isinstance(one.event, CardRead)] == [0]
     assert table.stand.firmware.state() & full == DeviceState.LOCKED

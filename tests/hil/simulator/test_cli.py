@@ -276,17 +276,17 @@ def test_the_printed_commands_are_valid(
 
 
 @contextmanager
-def ended(process: subprocess.Popen[str]) -> Iterator[None]:
-    """A device that runs meanwhile, and ends as it should."""
-    try:
-        yield
-        process.terminate()
-        assert process.wait(PATIENCE) == 0
-    finally:
-        process.kill()
-        process.wait(PATIENCE)
-        if process.stdout is not None:
-            process.stdout.close()
+def running(place: Path, *wrapped: str) -> Iterator[subprocess.Popen[str]]:
+    """A shoe that runs meanwhile, and ends as it should; by itself it writes to a pipe."""
+    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
+    stdout = None if wrapped else subprocess.PIPE
+    with subprocess.Popen([*wrapped, *command], stdout=stdout, text=True) as process:
+        try:
+            yield process
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
 
 
 def test_a_full_stdout_is_not_reported_as_the_devices_disk(tmp_path: Path) -> None:
@@ -300,16 +300,13 @@ def test_a_full_stdout_is_not_reported_as_the_devices_disk(tmp_path: Path) -> No
             timeout=PATIENCE,
             check=False,
         )
-    assert ran.returncode == 74
-    assert ran.stderr == "holecard: the output cannot be written: No space left on device\n"
+    unwritten = "holecard: the output cannot be written: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (74, unwritten)
     assert left_in(tmp_path / "s") == set()
 
 
 def test_a_folder_name_need_not_be_utf_8(tmp_path: Path) -> None:
-    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff"))
-    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with ended(process):
+    with running(Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff"))) as process:
         assert process.stdout is not None
         while not (line := process.stdout.readline()).startswith("runs until"):
             assert line
@@ -317,9 +314,7 @@ def test_a_folder_name_need_not_be_utf_8(tmp_path: Path) -> None:
 
 def test_the_device_survives_a_reader_that_closes_the_pipe(tmp_path: Path) -> None:
     place = tmp_path / "shoe"
-    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with ended(process):
+    with running(place) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("shoe SH-0001")
         process.stdout.close()
@@ -331,9 +326,7 @@ def test_the_device_survives_a_reader_that_closes_the_pipe(tmp_path: Path) -> No
 @pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
 def test_it_runs_without_its_own_input_and_output(tmp_path: Path, closed: str) -> None:
     place = tmp_path / "shoe"
-    command = [sys.executable, "-m", "hil.simulator", "shoe", "--dir", str(place), "--create"]
-    process = subprocess.Popen(["bash", "-c", f'exec "$@" {closed}', "bash", *command], text=True)
-    with ended(process):
+    with running(place, "bash", "-c", f'exec "$@" {closed}', "bash") as process:
         while not (place / "control").is_socket():
             assert process.poll() is None
         with ControlClient(place / "control") as control:

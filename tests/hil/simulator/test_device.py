@@ -9,7 +9,6 @@ from firmware_protocol.device import (
     CannotDo,
     ControlRequest,
     CutPower,
-    Describe,
     Device,
     Firmware,
     Freeze,
@@ -30,7 +29,6 @@ from firmware_protocol.messages import Tamper as TamperEvent
 from hil.simulator.device import UART_BYTES
 from tests.support.hil.devices.meeting import Meeting
 
-MOMENTS = ("before_commit", "in_commit", "after_commit", "before_reply", "before_ack")
 NOISE = LineNoise(flip=0.05, drop=0.05, double=0.05, splice=0.05, cut=0.05, delay_ms=3, seed=5)
 OPENED = TamperWith(source="case")
 OUT, IN = Plug(connected=False), Plug(connected=True)
@@ -64,8 +62,7 @@ def test_a_frozen_device_sends_nothing_and_its_clock_stops(meeting: Meeting) -> 
     assert meeting.stand.firmware.clock(meeting.stand.firmware_time(meeting.now)) == clock
     meeting.run(9_000)
     assert len(meeting.all(RingResumed)) == 2
-    meeting.request(OPENED)
-    meeting.run(100)
+    meeting.play(OPENED, 100)
     assert meeting.records[-1].t_us < 10_000_000  # 12.6 s have passed, three of them frozen
 
 
@@ -74,23 +71,18 @@ def test_a_frozen_device_buffers_input_in_its_hardware(meeting: Meeting) -> None
     meeting.stand.receive(bytes(UART_BYTES), meeting.now)
     meeting.stand.receive(bytes(50), meeting.now)
     assert meeting.stand.lost.frozen == 50
-    meeting.request(Freeze(on=False))
-    meeting.run(5_000)
+    meeting.play(Freeze(on=False), 5_000)
     assert meeting.link.resumed
 
 
 def test_without_power_nothing_is_frozen(meeting: Meeting) -> None:
-    meeting.request(Freeze(on=True))
-    meeting.request(CutPower(off_ms=100))
-    assert meeting.request(Describe())["frozen"] is False
-    meeting.run(100)
-    assert meeting.request(Describe())["powered"] is True
+    meeting.play(Freeze(on=True), CutPower(off_ms=100))
+    assert meeting.look()["frozen"] is False
+    assert meeting.play(100).look()["powered"] is True
 
 
 def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
-    meeting.request(Freeze(on=True))
-    meeting.run(100)
-    meeting.request(CutPower(cause="watchdog"))
+    meeting.play(Freeze(on=True), 100, CutPower(cause="watchdog"))
     assert meeting.stand.reading
     meeting.run(9_000)
     assert meeting.records[-1].event == PowerEvent(PowerCause.WATCHDOG)
@@ -102,47 +94,47 @@ def test_a_reset_gets_a_device_out_of_its_freeze(meeting: Meeting) -> None:
 def test_power_returns_after_off_ms_with_its_cause(meeting: Meeting) -> None:
     boot = meeting.stand.firmware.boot
     assert meeting.request(CutPower(cause="brown_out", off_ms=700)) == {"power": "cut", "at": "now"}
-    assert not meeting.request(Describe())["powered"]
     assert meeting.stand.due() == meeting.now + 700_000
-    meeting.run(699)
-    assert not meeting.request(Describe())["powered"]
+    assert [meeting.play(ms).look()["powered"] for ms in (0, 699, 1)] == [False, False, True]
     assert meeting.stand.lost.unpowered > 0
-    meeting.run(1)
-    assert meeting.request(Describe())["powered"]
     meeting.run(9_000)
     assert meeting.stand.firmware.boot == boot + 1
     assert meeting.records[-1].event == PowerEvent(PowerCause.BROWN_OUT)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "in_hand", "recorded", "cause"),
+    [
+        ("before_commit", True, False, PowerCause.POWER_ON),
+        ("in_commit", True, False, PowerCause.POWER_LOSS),
+        ("after_commit", True, True, PowerCause.POWER_ON),
+        ("before_reply", False, True, PowerCause.POWER_ON),
+        ("before_ack", False, True, PowerCause.POWER_ON),
+    ],
+)
 @pytest.mark.parametrize("off_ms", [0, 50])
 def test_power_cut_at_each_moment_loses_and_changes_nothing(
-    meeting: Meeting, moment: str, off_ms: int
+    meeting: Meeting, moment: str, in_hand: bool, recorded: bool, cause: PowerCause, off_ms: int
 ) -> None:
+    """`in_hand`: the request runs into it; `recorded`: what it made is in the ring."""
     cut = CutPower(at=moment, off_ms=off_ms)  # type: ignore[arg-type]
     assert meeting.request(cut) == {"power": "on", "at": moment}
     boot, head = meeting.stand.firmware.boot, meeting.stand.firmware.ring.head
     answer = meeting.request(OPENED)
     meeting.link.call(Info(), meeting.now)
     meeting.run(10_000)
-    in_hand = moment in ("before_commit", "in_commit", "after_commit")
     assert (answer == {"power": "cut", "at": moment}) == in_hand
-    assert meeting.stand.firmware.boot == boot + 1
+    assert (meeting.stand.firmware.boot, meeting.held) == (boot + 1, [])
     assert seqs(meeting) == list(range(1, len(meeting.records) + 1))
-    assert not meeting.held
     new = [record.event for record in meeting.records[head:]]
-    was_recorded = moment not in ("before_commit", "in_commit")
-    assert (TamperEvent(TamperSource.CASE, True) in new) == was_recorded
-    cause = PowerCause.POWER_LOSS if moment == "in_commit" else PowerCause.POWER_ON
+    assert (TamperEvent(TamperSource.CASE, True) in new) == recorded
     assert new[-1] == PowerEvent(cause)
 
 
 def test_bytes_sent_before_a_power_cut_arrive(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
     meeting.open()
-    meeting.run(500)
-    meeting.request(Break(name="sent-before-commit"))
-    meeting.request(CutPower(at="before_commit"))
+    meeting.play(500, Break(name="sent-before-commit"), CutPower(at="before_commit"))
     before = len(meeting.records)
     meeting.request(OPENED)
     assert len(meeting.records) == before + 1  # the break shows: the record arrived, and is lost
@@ -151,17 +143,14 @@ def test_bytes_sent_before_a_power_cut_arrive(tmp_path: Path) -> None:
 
 
 def test_breaks_and_the_paired_host_outlive_the_power(meeting: Meeting) -> None:
-    meeting.request(Break(name="no-backoff"))
-    meeting.request(CutPower())
-    assert meeting.request(Describe())["breaks"] == ["no-backoff"]
-    assert meeting.request(Describe())["host"]
+    told = meeting.play(Break(name="no-backoff"), CutPower()).look()
+    assert told["breaks"] == ["no-backoff"]
+    assert told["host"]
 
 
 def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
     starts = meeting.stand.starts
-    meeting.request(CutPower())
-    meeting.request(Firmware(version="two"))
-    meeting.request(ServiceSwitch(on=True))
+    meeting.play(CutPower(), Firmware(version="two"), ServiceSwitch(on=True))
     assert meeting.stand.starts == starts + 2
 
 
@@ -171,8 +160,7 @@ def test_each_start_counts_also_that_of_new_firmware(meeting: Meeting) -> None:
 def test_with_the_cable_out_nothing_passes_and_nothing_is_lost_for_good(meeting: Meeting) -> None:
     assert meeting.request(OUT) == {"plugged": False, "port_number": 1}
     before = len(meeting.records)
-    meeting.request(OPENED)
-    meeting.run(2_000)
+    meeting.play(OPENED, 2_000)
     assert len(meeting.records) == before
     assert meeting.stand.lost.unplugged > 0
     assert meeting.request(IN) == {"plugged": True, "port_number": 1}
@@ -199,10 +187,7 @@ def test_the_cable_is_in_the_port_that_was_named_last(
 
 
 def test_pulling_the_cable_drops_bytes_in_transit(meeting: Meeting) -> None:
-    meeting.request(LineNoise(delay_ms=100))
-    meeting.request(OPENED)
-    meeting.request(OUT)
-    meeting.request(IN)
+    meeting.play(LineNoise(delay_ms=100), OPENED, OUT, IN)
     before = len(meeting.records)
     meeting.run(120)
     assert len(meeting.records) == before
@@ -214,13 +199,10 @@ def test_pulling_the_cable_drops_bytes_in_transit(meeting: Meeting) -> None:
 def noisy(folder: Path, line: LineNoise) -> Meeting:
     meeting = Meeting(folder)
     meeting.open()
-    meeting.run(500)
-    meeting.request(line)
+    meeting.play(500, line)
     for number in range(60):
-        meeting.request(TamperWith(source="seal", active=bool(number % 2)))
-        meeting.run(37)
-    meeting.request(LineNoise())
-    meeting.run(10_000)
+        meeting.play(TamperWith(source="seal", active=bool(number % 2)), 37)
+    meeting.play(LineNoise(), 10_000)
     return meeting
 
 
@@ -239,8 +221,7 @@ def test_the_same_seed_plays_the_same_bytes_again(tmp_path: Path) -> None:
 
 def test_a_delay_is_one_of_simulated_time(tmp_path: Path) -> None:
     meeting = Meeting(tmp_path)
-    meeting.request(LineNoise(delay_ms=40))
-    meeting.run(0)
+    meeting.play(LineNoise(delay_ms=40), 0)
     meeting.wire.clear()  # the 0x00 with which a device begins
     begun = meeting.now
     meeting.open()
@@ -255,7 +236,7 @@ def test_describe_counts_what_the_noise_did(tmp_path: Path) -> None:
     meeting.request(LineNoise(drop=1, seed=9))
     meeting.open()
     meeting.run(100)
-    line = meeting.request(Describe())["line"]
+    line = meeting.look()["line"]
     told = (line["drop"], line["seed"], line["to_device"]["dropped"], line["to_host"]["frames"])
     assert told == (1.0, 9, 1, 0)
 
@@ -287,17 +268,17 @@ def test_an_impossible_request_changes_nothing(
     meeting: Meeting, first: ControlRequest, then: ControlRequest, what: str
 ) -> None:
     meeting.request(first)
-    before = meeting.request(Describe())
+    before = meeting.look()
     with pytest.raises(CannotDo, match=what):
         meeting.request(then)
-    assert meeting.request(Describe()) == before
+    assert meeting.look() == before
 
 
 def test_a_device_without_power_is_described_and_not_given_out(meeting: Meeting) -> None:
     meeting.stand.facts["port"] = "somewhere"
     assert isinstance(meeting.stand.firmware, Device)
     meeting.request(CutPower(off_ms=1000))
-    told = meeting.request(Describe())
+    told = meeting.look()
     assert (told["powered"], told["plugged"], told["port"]) == (False, True, "somewhere")
     with pytest.raises(CannotDo):
         _ = meeting.stand.firmware

@@ -68,8 +68,7 @@ def play(
     table = Table(folder, *breaks, seed=seed, keeps=keeps)
     table.request(Load(cards=order))
     table.call(Lock(LockState.OPEN))
-    table.run(200)
-    table.request(draw or Draw(count=len(order), dwell_ms=35))
+    table.play(200, draw or Draw(count=len(order), dwell_ms=35))
     for _ in range((len(order) * 120 + tail_ms) // SLOW_MS + 1):
         table.run(SLOW_MS)
         table.keep_up()

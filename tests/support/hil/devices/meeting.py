@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from firmware_protocol.device import (
     Answer,
     ControlRequest,
+    Describe,
     Mechanism,
     create_identity,
     pair_directly,
@@ -89,6 +90,15 @@ class Meeting:
         self.settle()
         return answer
 
+    def play(self, *steps: ControlRequest | int) -> Self:
+        """Requests in order; a number is milliseconds that go by."""
+        for step in steps:
+            if isinstance(step, int):
+                self.run(step)
+            else:
+                self.request(step)
+        return self
+
     def run(self, ms: int) -> None:
         """Let so much time pass."""
         end = self.now + ms * 1000
@@ -99,6 +109,9 @@ class Meeting:
             self._hear(self.link.wake(self.now))
             self.settle()
         self.now = end
+
+    def look(self) -> dict[str, Any]:
+        return self.request(Describe())
 
     def settle(self) -> None:
         """Bytes cross until neither side has more to say now."""
