@@ -4,11 +4,12 @@ dealer's page in a browser: all is in sight, and a finger hits what it is to hit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from playwright.async_api import Browser
 
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.state import WAITING
@@ -19,6 +20,8 @@ from tests.support.asynchronous import asynchronous
 from tests.support.screens.browser.designed import (
     THEMES,
     WINDOWS,
+    Designed,
+    by_name,
     designed,
     drawn,
     look,
@@ -26,10 +29,14 @@ from tests.support.screens.browser.designed import (
 )
 from tests.support.screens.browser.page import (
     SIZES,
+    InChromium,
     barred,
     chromium,
     cut_names,
+    kept_open,
+    scrolls_sideways,
     too_small,
+    unfit,
     wrong_with,
 )
 from tests.support.screens.browser.pictures import (
@@ -117,23 +124,47 @@ AT_ONCE: Final = (
 )
 
 
-async def look_at(windows: Sequence[tuple[str, Appearance]], share: int) -> list[tuple[str, str]]:
-    """`share`: each sixth state in so many of the windows."""
-    found = []
-    async with chromium() as browser:
-        for number, (size, looks) in enumerate(windows):
-            mine = [
-                one
-                for place, one in enumerate(designed()[::6])
-                if (number - place) % len(windows) < share
-            ]
-            found += await look(browser, mine, size, looks)
-    return found
+@pytest.fixture(scope="module")
+def in_chromium() -> Iterator[InChromium[Any]]:
+    with kept_open() as runs:
+        yield runs
 
 
 @pytest.mark.timeout(400)
-def test_each_state_can_be_used() -> None:
-    assert asyncio.run(look_at(WINDOWS, 1)) == []
+def test_each_state_can_be_used(in_chromium: InChromium[None]) -> None:
+    """Each sixth state, in one of the windows."""
+
+    async def looked(browser: Browser) -> None:
+        some = designed()[::6]
+        for number, (size, looks) in enumerate(WINDOWS):
+            assert await look(browser, some[number :: len(WINDOWS)], size, looks) == []
+
+    in_chromium(looked)
+
+
+@pytest.mark.timeout(240)
+def test_every_screen_fits_where_it_is_shown(in_chromium: InChromium[None]) -> None:
+    """The smallest shows the instruction and all that answers it without scrolling, the others the
+    whole table; every button is large enough for a finger, and no words lie on others."""
+    tells = {tell.value for tell in Tell}
+    busiest = [Designed(name, at) for name, at in by_name().items() if name in tells]
+    assert len(busiest) > 25
+    others = ("only watching", "stopped record", "record not witnessed for days")
+
+    async def looked(browser: Browser) -> None:
+        async with drawn(browser, "small", THEMES[1]) as show:
+            for state in (*busiest, *map(named, others)):
+                page = await show(state)
+                for size, (width, height) in SIZES.items():
+                    await page.set_viewport_size({"width": width, "height": height})
+                    wrong = [
+                        *await unfit(page, scrolls=size == "small"),
+                        *await too_small(page),
+                        *await scrolls_sideways(page),
+                    ]
+                    assert wrong == [], (state.name, size)
+
+    in_chromium(looked)
 
 
 def test_each_step_and_each_prompt_is_among_them() -> None:
@@ -174,31 +205,35 @@ _UNSEEN: Final = """wanted => wanted.filter((one) => {
 })"""
 
 
-@asynchronous
-async def test_the_felt_is_in_sight_on_the_smallest_screen() -> None:
+def test_the_felt_is_in_sight_on_the_smallest_screen(in_chromium: InChromium[None]) -> None:
     """Beside what answers: it is compared, dealt to and paid on."""
-    async with chromium() as browser, drawn(browser, "small", THEMES[0]) as show:
-        for name, wanted in _OF_THE_FELT:
-            page = await show(named(name))
-            assert await page.evaluate(_ON_PICTURE, wanted) >= _LEAST_FELT, name
+
+    async def looked(browser: Browser) -> None:
+        async with drawn(browser, "small", THEMES[0]) as show:
+            for name, wanted in _OF_THE_FELT:
+                page = await show(named(name))
+                assert await page.evaluate(_ON_PICTURE, wanted) >= _LEAST_FELT, name
+
+    in_chromium(looked)
 
 
-@asynchronous
-async def test_who_deals_and_how_the_shoe_stands_is_told_at_every_size() -> None:
-    async with chromium() as browser:
-        for size in SIZES:
-            async with drawn(browser, size, THEMES[0]) as show:
-                page = await show(named("decide"))
+def test_who_deals_and_how_the_shoe_stands_is_told_at_every_size(
+    in_chromium: InChromium[None],
+) -> None:
+    async def looked(browser: Browser) -> None:
+        async with drawn(browser, "small", THEMES[0]) as show:
+            page = await show(named("decide"))
+            for size, (width, height) in SIZES.items():
+                await page.set_viewport_size({"width": width, "height": height})
                 assert await page.evaluate(_UNSEEN, list(_ALWAYS)) == [], size
                 assert "2 dealt" in await page.inner_text("#status-shoe")
 
+    in_chromium(looked)
 
-def test_a_long_list_of_troubles_is_reached_by_keyboard() -> None:
-    async def looked() -> None:
-        async with (
-            chromium() as browser,
-            drawn(browser, "small", THEMES[0], bypass_csp=True) as show,
-        ):
+
+def test_a_long_list_of_troubles_is_reached_by_keyboard(in_chromium: InChromium[None]) -> None:
+    async def looked(browser: Browser) -> None:
+        async with drawn(browser, "small", THEMES[0], bypass_csp=True) as show:
             page = await show(named("only watching, many troubles"))
             assert await page.evaluate(
                 "() => { const s = document.getElementById('side');"
@@ -206,19 +241,17 @@ def test_a_long_list_of_troubles_is_reached_by_keyboard() -> None:
             )
             assert await barred(page) == []
 
-    asyncio.run(looked())
+    in_chromium(looked)
 
 
-def test_what_is_wrong_is_found() -> None:
+def test_what_is_wrong_is_found(in_chromium: InChromium[list[str]]) -> None:
     """Small print, a small button, words without room: each is named."""
 
-    async def looked() -> list[str]:
-        async with (
-            chromium() as browser,
-            drawn(browser, "small", THEMES[0], bypass_csp=True) as show,
-        ):
+    async def looked(browser: Browser) -> list[str]:
+        async with drawn(browser, "small", THEMES[0], bypass_csp=True) as show:
             page = await show(named("clear"))
             assert await wrong_with(page, dialog=False) == []
+            assert await unfit(page, scrolls=True) == []
             await page.add_style_tag(content="#status .name { color: #7f8f86 !important }")
             await page.add_style_tag(content="#open-keys { min-height: 40px; height: 40px }")
             await page.add_style_tag(content="#answers { margin-top: 400px }")
@@ -226,14 +259,15 @@ def test_what_is_wrong_is_found() -> None:
             await page.evaluate("document.documentElement.removeAttribute('lang')")
             assert await barred(page) != []
             assert len(await too_small(page)) == 1
-            return await wrong_with(page, dialog=False)
+            return await wrong_with(page, dialog=False) + await unfit(page, scrolls=False)
 
-    found = " ".join(asyncio.run(looked()))
+    found = " ".join(in_chromium(looked))
     for what in (
         "color-contrast-enhanced",
         "html-has-lang",
         "too small: open-keys",
         "out of sight: act-cleared",
+        "too low: act-cleared",
         "scrolls sideways",
     ):
         assert what in found, what

@@ -9,11 +9,12 @@ page offers, pressed there, and filled in where the page asks.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, Response, async_playwright, expect
@@ -25,6 +26,7 @@ from hil.table.robots.robot import Who
 from hil.table.setup import DEALER, FLOOR, SECOND, RobotBadge
 from tests.conftest import require
 
+T = TypeVar("T")
 CHROMIUM: Final = shutil.which("chromium") or ""
 SIZES: Final = {"small": (800, 480), "usual": (1280, 800), "large": (1920, 1080)}
 PATIENCE: Final = 20_000
@@ -32,6 +34,21 @@ PATIENCE: Final = 20_000
 _MOST_TABS: Final = 120
 _PEOPLE: Final = (FLOOR, SECOND)
 """Who signs for what the floor does, as far as the page asks for them."""
+
+
+InChromium: TypeAlias = Callable[[Callable[[Browser], Coroutine[Any, Any, T]]], T]
+
+
+@contextmanager
+def kept_open() -> Iterator[InChromium[Any]]:
+    """What runs a coroutine with a browser that stays open for the next one."""
+    with asyncio.Runner() as loop:
+        stack = AsyncExitStack()
+        browser = loop.run(stack.enter_async_context(chromium()))
+        try:
+            yield lambda looks: loop.run(looks(browser))
+        finally:
+            loop.run(stack.aclose())
 
 
 @asynccontextmanager
@@ -356,6 +373,31 @@ _OUT: Final = """() => [...document.querySelectorAll("svg.plot text")]
 async def cut_names(page: Page) -> list[str]:
     """Words of plots that do not fit into them."""
     found: list[str] = await page.evaluate(_OUT)
+    return found
+
+
+_UNFIT: Final = """scrolls => {
+  const box = (one) => one.getBoundingClientRect();
+  const words = [...document.querySelectorAll("#felt-picture > text")]
+    .filter((one) => getComputedStyle(one).display !== "none");
+  // Their boxes are as high as letters can be: a little of those may meet.
+  const meet = (one, two) => {
+    const [a, b] = [box(one), box(two)];
+    return Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4.5;
+  };
+  const wrong = words.flatMap((one, at) => words.slice(at + 1).filter((two) => meet(one, two))
+    .map((two) => `${one.textContent} / ${two.textContent}`));
+  const low = [...document.querySelectorAll("h1, #answers button, #wagers button")]
+    .filter((one) => one.offsetParent && box(one).bottom > innerHeight);
+  if (!scrolls && document.documentElement.scrollHeight > innerHeight) wrong.push("scrolls");
+  return [...wrong, ...low.map((one) => `too low: ${one.id || one.textContent.trim()}`)];
+}"""
+
+
+async def unfit(page: Page, *, scrolls: bool) -> list[str]:
+    """Words on the felt that lie on others, answers below the screen; `scrolls`: as it may here."""
+    found: list[str] = await page.evaluate(_UNFIT, scrolls)
     return found
 
 

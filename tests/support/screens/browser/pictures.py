@@ -42,7 +42,7 @@ BRIGHT: Final = Appearance(theme="light")
 FOLDER: Final = ROOT / "controller" / "screens" / "pictures"
 SIZE: Final = "usual"
 SEED: Final = "looks"
-ROUNDS: Final = 30
+ROUNDS: Final = 12
 REVIEWED: Final = 7
 """The round that the review shows."""
 EVENTS: Final = 6000
