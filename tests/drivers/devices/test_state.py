@@ -103,7 +103,7 @@ def test_these_events_of_the_link_may_change_a_state() -> None:
 def test_every_event_of_the_link_has_an_answer_in_every_state(
     trigger: Trigger, state: LinkState
 ) -> None:
-    answered = any(row.trigger is trigger for row in rows_at(state))
+    answered = trigger in {row.trigger for row in rows_at(state)}
     assert answered != ((trigger, state) in IMPOSSIBLE)
 
 

@@ -66,13 +66,13 @@ async def test_a_press_comes_down_and_up_with_its_token(
     assert isinstance(down, ButtonPressed)
     assert isinstance(up, ButtonReleased)
     for one in (down, up):
-        assert (one.seat, one.button, one.press) == (1, WhichButton.HIT, 1)
-        assert (one.token, one.stale) == (0x1234, False)
+        facts = one.seat, one.button, one.press, one.token, one.stale
+        assert facts == (1, WhichButton.HIT, 1, 0x1234, False)
     assert 100 <= up.held_ms <= 140
     device.request(Chord(seat=1, buttons=("stand", "hit")))
     await asyncio.sleep(1)
-    pressed = [one for one in watched.events() if isinstance(one, ButtonPressed)]
-    assert [one.button.name for one in pressed] == ["STAND", "HIT"]
+    names = [one.button.name for one in watched.events() if isinstance(one, ButtonPressed)]
+    assert names == ["STAND", "HIT"]
     device.request(Press(seat=1, button="call"))
     await station.disarm(1)
     device.request(Press(seat=1, button="hit"))
@@ -80,41 +80,30 @@ async def test_a_press_comes_down_and_up_with_its_token(
     assert watched.events() == []
 
 
+def stale(line: FakeLine, token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
+    """Whether a press under this token comes too late."""
+    event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
+    assert isinstance(event, ButtonPressed | ButtonReleased)
+    return event.stale
+
+
 @simulated
 async def test_a_press_under_another_arm_than_the_wanted_one_is_stale() -> None:
     line, station = line_to(DeviceClass.STATION)
-
-    def press(token: int, where: int = 1, edge: Edge = Edge.DOWN) -> bool:
-        event = line.comes(Button(where, WhichButton.HIT, edge, 0, 1, token))
-        assert isinstance(event, ButtonPressed | ButtonReleased)
-        return event.stale
-
-    assert press(7)
+    assert stale(line, 7)
     await station.arm(1, ALL, 7, 1000)
-    assert not press(7)
-    assert not press(7, edge=Edge.UP)
-    assert press(7, where=2)
+    assert [stale(line, 7), stale(line, 7, edge=Edge.UP), stale(line, 7, 2)] == [False, False, True]
     await station.arm(2, ALL, 8, 1000)
-    assert not press(8, where=2)
+    assert not stale(line, 8, 2)
     # The table has moved on: the finger was too late.
     await station.arm(1, ALL, 9, 1000)
-    assert press(7)
-    assert press(7, edge=Edge.UP)
-    assert not press(9)
+    assert [stale(line, 7), stale(line, 7, edge=Edge.UP), stale(line, 9)] == [True, True, False]
     await station.disarm(1)
-    assert press(9)
-    assert not press(8, where=2)
+    assert [stale(line, 9), stale(line, 8, 2)] == [True, False]
     # With its session the station disarms itself.
     line.stands(LinkState.LOST)
-    assert press(8, where=2)
+    assert stale(line, 8, 2)
     assert station.armed == {}
-
-
-def stale(line: FakeLine, token: int) -> bool:
-    """Whether a press under this token comes too late."""
-    event = line.comes(Button(1, WhichButton.HIT, Edge.DOWN, 0, 1, token))
-    assert isinstance(event, ButtonPressed)
-    return event.stale
 
 
 @pytest.mark.parametrize(
@@ -154,8 +143,7 @@ async def test_an_arm_that_was_not_sent_changes_nothing(problem: Exception) -> N
             await station.arm(1, ALL, 2, 1000)
         assert station.armed == armed
         await station.arm(1, ALL, 1, 1000)
-    assert not stale(line, 1)
-    assert stale(line, 2)
+    assert [stale(line, 1), stale(line, 2)] == [False, True]
 
 
 @pytest.mark.parametrize("where", [0, 16])
@@ -167,8 +155,7 @@ async def test_an_arm_that_is_no_command_changes_nothing(where: int, ttl_ms: int
     with pytest.raises(OutOfRange):
         await station.arm(1 if ttl_ms < 0 else where, ALL, 2, ttl_ms)
     assert station.armed == {1: 1}
-    assert not stale(line, 1)
-    assert len(line.called) == 1
+    assert (stale(line, 1), len(line.called)) == (False, 1)
 
 
 @simulated
@@ -234,14 +221,12 @@ async def test_the_rest_of_what_a_station_tells(
     assert device.request(Describe())["mechanism"]["buzz"] == "turn"
     await asyncio.sleep(12)
     _, broken, stuck = watched.events()
-    assert isinstance(stuck, ButtonStuck)
-    assert (stuck.seat, stuck.button) == (1, WhichButton.BET)
-    assert isinstance(broken, LampBroken)
-    assert (broken.seat, broken.index) == (1, 3)
+    assert stuck == ButtonStuck(stuck.origin, 1, WhichButton.BET)
+    assert broken == LampBroken(broken.origin, 1, 3)
 
 
 def lit(device: Plugged) -> bool:
-    lamps = device.request(Describe())["mechanism"]["seats"]["1"]["lamps"]
+    lamps = seat(device)["lamps"]
     return lamps["pattern"] != "off" and any(lamps["rgb"])
 
 
@@ -310,8 +295,8 @@ async def test_leases_are_taken_anew_at_half_time() -> None:
     await station.lamps(1, LampSetting(b"xyz", LampPattern.STEADY, 0, 1000))
     await asyncio.sleep(1.1)
     assert times == pytest.approx([0, 300, 600, 900, 1200, 1250, 1750, 2250], abs=0.1)
-    lamps = [one for one in line.called if isinstance(one, Lamps)]
-    assert [one.rgb for one in lamps] == [b"abc"] * 5 + [b"xyz"] * 3
+    rgbs = [one.rgb for one in line.called if isinstance(one, Lamps)]
+    assert rgbs == [b"abc"] * 5 + [b"xyz"] * 3
     await stopped(task)
 
 
@@ -360,10 +345,7 @@ async def test_the_table_may_change_its_mind_while_leases_are_taken(
     async def slow(command: Any) -> Any:
         if command == BLUE.command(1):
             await asyncio.sleep(0.1)
-            if wanted is None:
-                await station.lamps(2, LAMPS_OFF)
-            else:
-                await station.lamps(2, wanted)
+            await station.lamps(2, wanted or LAMPS_OFF)
         return await call(command)
 
     line.call = slow  # type: ignore[method-assign]

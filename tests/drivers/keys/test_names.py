@@ -49,10 +49,9 @@ def test_blanks_do_not_matter(text: str, name: str) -> None:
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(BadName, match="is no name; allowed: 1 to 64 printable characters"):
         name_of(text)
-    with pytest.raises(TwoPeopleNeeded, match="is no name"):
-        two_people((text, "Bob"))
-    with pytest.raises(TwoPeopleNeeded, match="is no name"):
-        two_people(("Bob", text))
+    for pair in ((text, "Bob"), ("Bob", text)):
+        with pytest.raises(TwoPeopleNeeded, match="is no name"):
+            two_people(pair)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from rich.pretty import pretty_repr
 
-from drivers.keys import KeyProblem, KeyStore, private_files
+from drivers.keys import KeyProblem, KeyStore
 from drivers.keys import store as key_store
+from drivers.keys.private_files import make_private_directory
 from tests.support.drivers.paired_keys import changing, paired, raw
 from tests.support.hil.conform.failing_disk import FailingDisk
 
@@ -66,16 +68,16 @@ def each_step(folder: Path, patch: pytest.MonkeyPatch, try_it: Callable[[KeyStor
     raise AssertionError
 
 
-def test_a_disk_that_is_full_at_any_step_of_a_pairing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("try_it", "steps"), [(lambda store: store.add(paired("SH-2")), 7), (KeyStore.check_room, 5)]
+)
+def test_a_disk_that_is_full_at_any_step(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    try_it: Callable[[KeyStore], object],
+    steps: int,
 ) -> None:
-    assert each_step(tmp_path, monkeypatch, lambda store: store.add(paired("SH-2"))) > 6
-
-
-def test_a_disk_that_is_full_when_room_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert each_step(tmp_path, monkeypatch, KeyStore.check_room) > 4
+    assert each_step(tmp_path, monkeypatch, try_it) >= steps
 
 
 def test_a_pairing_that_finds_no_room_is_not_in_the_history(
@@ -177,48 +179,32 @@ def test_what_cannot_be_read(
             read(store)
 
 
-@pytest.mark.parametrize("read", [KeyStore.own, KeyStore.devices, READS["find"]])
-def test_what_cannot_be_seen_is_not_taken_as_missing(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch, read: Callable[[KeyStore], object]
+@pytest.mark.parametrize(
+    ("module", "function", "number", "use"),
+    [
+        # What cannot be seen is not taken as missing.
+        *((os, "lstat", errno.EACCES, READS[name]) for name in ("own", "devices", "find")),
+        (os, "lstat", errno.EACCES, lambda store: KeyStore(store.directory)),
+        (os, "listdir", errno.EIO, KeyStore.devices),
+        (fcntl, "flock", errno.ENOLCK, lambda store: store.add(paired("SH-2"))),
+        (os, "fsync", errno.EIO, lambda store: make_private_directory(store.directory / "more")),
+    ],
+)
+def test_what_the_system_refuses_is_a_key_problem(
+    store: KeyStore,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    function: str,
+    number: int,
+    use: Callable[[KeyStore], object],
 ) -> None:
-    monkeypatch.setattr(os, "lstat", failing(errno.EACCES))
-    with pytest.raises(KeyProblem, match="permission denied"):
-        read(store)
-
-
-def test_a_directory_that_cannot_be_listed(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "listdir", failing(errno.EIO))
-    with pytest.raises(KeyProblem, match="input/output error"):
-        store.devices()
-
-
-def test_a_directory_that_may_not_be_looked_into(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "lstat", failing(errno.EACCES))
-    with pytest.raises(KeyProblem, match="permission denied"):
-        KeyStore(store.directory)
-
-
-def test_a_system_that_has_no_locks_left(store: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK))
-    with pytest.raises(KeyProblem, match="no locks available"):
-        store.add(paired("SH-2"))
-
-
-def test_a_directory_that_is_made_and_cannot_be_synced(
-    store: KeyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
-    with pytest.raises(KeyProblem, match="input/output error"):
-        private_files.make_private_directory(store.directory / "more")
+    monkeypatch.setattr(module, function, failing(number))
+    with pytest.raises(KeyProblem, match=os.strerror(number).lower()):
+        use(store)
 
 
 def test_no_part_of_a_damaged_key_is_said(store: KeyStore) -> None:
-    file = store.directory / "host.json"
-    key = raw(store).hex()
+    file, key = store.directory / "host.json", raw(store).hex()
     data = file.read_bytes()
     at = data.index(key.encode()) + 60
     file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])

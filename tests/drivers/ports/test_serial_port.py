@@ -283,14 +283,15 @@ async def test_close_does_not_wait_for_a_kernel_that_waits(
     allowed.set()
 
 
+def no_flush(fd: int, queue: int) -> None:
+    raise termios.error(errno.EIO, "Input/output error")
+
+
 @asynchronous
 async def test_termios_error_while_closing(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(fd: int, queue: int) -> None:
-        raise termios.error(errno.EIO, "Input/output error")
-
     before = descriptors()
     port = await open_serial(line.path, Listener())
-    monkeypatch.setattr(termios, "tcflush", fail)
+    monkeypatch.setattr(termios, "tcflush", no_flush)
     await port.close()
     assert descriptors() == before
 
@@ -298,15 +299,12 @@ async def test_termios_error_while_closing(line: Line, monkeypatch: pytest.Monke
 # --- opening ----------------------------------------------------------------------------------
 
 
-def refusal(path: str) -> PortRefused:
-    async def run() -> PortRefused:
-        before = descriptors()
-        with pytest.raises(PortRefused) as caught:
-            await open_serial(path, Listener())
-        assert descriptors() == before
-        return caught.value
-
-    return asyncio.run(run())
+async def refusal(path: str) -> PortRefused:
+    before = descriptors()
+    with pytest.raises(PortRefused) as caught:
+        await open_serial(path, Listener())
+    assert descriptors() == before
+    return caught.value
 
 
 @asynchronous
@@ -318,19 +316,22 @@ async def test_a_second_opening_is_refused(line: Line) -> None:
     line.send(b"the first goes on")
     await listener.until(lambda: listener.data == b"the first goes on")
     await port.close()
-    again = await open_serial(line.path, listener)
-    await again.close()
+    await (await open_serial(line.path, listener)).close()
 
 
-def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
+@asynchronous
+async def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("words")
-    gone = refusal(str(tmp_path / "none"))
+    gone = await refusal(str(tmp_path / "none"))
     assert (gone.absent, str(gone)) == (True, f"{tmp_path}/none: there is no such port")
-    assert refusal(f"{file}/below").absent
-    assert str(refusal(str(tmp_path))) == f"{tmp_path}: it is a directory, no serial port"
-    assert str(refusal(str(file))) == f"{file}: it is a file, no serial port"
-    assert str(refusal("/dev/null")) == "/dev/null: it is no serial port"
+    assert (await refusal(f"{file}/below")).absent
+    for what, words in (
+        (tmp_path, "it is a directory, no serial port"),
+        (file, "it is a file, no serial port"),
+        ("/dev/null", "it is no serial port"),
+    ):
+        assert str(await refusal(str(what))) == f"{what}: {words}"
     assert file.read_text() == "words"
 
 
@@ -344,7 +345,8 @@ def test_what_is_no_port_is_refused_in_plain_words(tmp_path: Path) -> None:
         (errno.EMFILE, "it cannot be opened: ", False),
     ],
 )
-def test_each_refusal_of_the_system_has_its_words(
+@asynchronous
+async def test_each_refusal_of_the_system_has_its_words(
     line: Line, monkeypatch: pytest.MonkeyPatch, number: int, words: str, absent: bool
 ) -> None:
     really = os.open
@@ -355,33 +357,31 @@ def test_each_refusal_of_the_system_has_its_words(
         return really(path, *how, **where)
 
     monkeypatch.setattr(os, "open", fail)
-    why = refusal(line.path)
+    why = await refusal(line.path)
     assert words in str(why)
     assert why.absent == absent
 
 
-def test_a_port_that_goes_while_it_is_opened(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(fd: int, queue: int) -> None:
-        raise termios.error(errno.EIO, "Input/output error")
+@asynchronous
+async def test_a_port_that_goes_while_it_is_opened(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(termios, "tcflush", no_flush)
+    assert (await refusal(line.path)).absent
 
-    monkeypatch.setattr(termios, "tcflush", fail)
-    assert refusal(line.path).absent
 
-
-def test_the_line_is_raw_and_adapters_are_asked_for_low_latency(
+@asynchronous
+async def test_the_line_is_raw_and_adapters_are_asked_for_low_latency(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     monkeypatch.setattr(serial.Serial, "set_low_latency_mode", lambda self, low: asked.append(low))
 
-    async def run() -> None:
-        port = await open_serial(line.path, Listener(), baud=921600)
-        attributes = termios.tcgetattr(line.master)  # those of the line, for both of its ends
-        assert attributes[4] == attributes[5] == termios.B921600
-        assert not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
-        assert not attributes[0] & (termios.IXON | termios.ICRNL)
-        assert attributes[6][termios.VMIN] in (1, b"\x01")
-        await port.close()
-
-    asyncio.run(run())
+    port = await open_serial(line.path, Listener(), baud=921600)
+    attributes = termios.tcgetattr(line.master)  # those of the line, for both of its ends
+    assert attributes[4] == attributes[5] == termios.B921600
+    assert not attributes[3] & (termios.ICANON | termios.ECHO | termios.ISIG)
+    assert not attributes[0] & (termios.IXON | termios.ICRNL)
+    assert attributes[6][termios.VMIN] in (1, b"\x01")
+    await port.close()
     assert asked == [True]

@@ -36,6 +36,19 @@ async def opened() -> tuple[Listener, Port]:
     return listener, await open_usb("SH-1", listener, backend=NAME)
 
 
+async def reads(device: FakeDevice, count: int) -> None:
+    """So many times it was asked for bytes."""
+    async with asyncio.timeout(PATIENCE):
+        while device.reads < count:
+            await asyncio.sleep(0.001)
+
+
+async def opens() -> None:
+    """The device is opened, and closed again."""
+    _, port = await opened()
+    await port.close()
+
+
 async def taken(device: FakeDevice, size: int) -> bytes:
     return await asyncio.to_thread(device.until_taken, size)
 
@@ -52,20 +65,25 @@ def usb_threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("usb")]
 
 
-def test_bytes_go_both_ways(device: FakeDevice) -> None:
-    async def run() -> None:
-        listener, port = await opened()
-        assert port.name == "SH-1"
-        port.write(b"to the ")
-        port.write(b"device")
-        assert await taken(device, 13) == b"to the device"
-        device.send(b"to", b"", b" the host")
-        await listener.until(lambda: listener.data == b"to the host")
-        await port.close()
-        assert listener.losses == []
-        assert usb_threads() == []
+def join_usb_threads() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("usb"):
+            thread.join(PATIENCE)
 
-    asyncio.run(run())
+
+@asynchronous
+async def test_bytes_go_both_ways(device: FakeDevice) -> None:
+
+    listener, port = await opened()
+    assert port.name == "SH-1"
+    port.write(b"to the ")
+    port.write(b"device")
+    assert await taken(device, 13) == b"to the device"
+    device.send(b"to", b"", b" the host")
+    await listener.until(lambda: listener.data == b"to the host")
+    await port.close()
+    assert listener.losses == []
+    assert usb_threads() == []
     assert (device.did["claim_interface"], device.did["release_interface"]) == (1, 1)
     assert device.did["open_device"] == device.did["close_device"] == 1
     assert not device.did["set_configuration"]
@@ -79,15 +97,11 @@ async def test_a_read_that_times_out_is_no_loss(
     listener, port = await opened()
     with device.changed:
         device.reads = 0
-    async with asyncio.timeout(PATIENCE):
-        while device.reads < 5:
-            await asyncio.sleep(0.001)
+    await reads(device, 5)
     # Other backends have no class of their own for it.
     device.fail(errno.ETIMEDOUT, "bulk_read")
     device.reads = 0
-    async with asyncio.timeout(PATIENCE):
-        while device.reads < 5:
-            await asyncio.sleep(0.001)
+    await reads(device, 5)
     with device.changed:  # not while a read looks what it is to raise
         del device.fails["bulk_read"]
     device.send(b"still here")
@@ -97,18 +111,16 @@ async def test_a_read_that_times_out_is_no_loss(
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 256])
-def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int) -> None:
-    async def run() -> None:
-        _, port = await opened()
-        port.write(bytes(size))
-        await taken(device, size)
-        port.write(b"x")
-        await taken(device, size + 1)
-        await port.close()
+@asynchronous
+async def test_whole_packets_are_ended_with_an_empty_one(device: FakeDevice, size: int) -> None:
 
-    asyncio.run(run())
-    empty = [b""] if size % 64 == 0 else []
-    assert device.taken == [bytes(size), *empty, b"x"]
+    _, port = await opened()
+    port.write(bytes(size))
+    await taken(device, size)
+    port.write(b"x")
+    await taken(device, size + 1)
+    await port.close()
+    assert device.taken == [bytes(size), *([b""] if size % 64 == 0 else []), b"x"]
 
 
 @asynchronous
@@ -155,20 +167,19 @@ async def test_a_device_that_never_takes_anything_is_lost(device: FakeDevice) ->
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.EPIPE])
-def test_unplugging_is_reported_once(device: FakeDevice, number: int) -> None:
-    async def run() -> None:
-        listener, port = await opened()
-        device.send(b"last words")
-        await listener.until(lambda: listener.data)
-        device.unplug(read=number, write=errno.ENODEV)
-        port.write(b"to nobody")
-        await listener.until(lambda: listener.losses)
-        port.write(b"to nobody")
-        await port.close()
-        assert [why.reason for why in listener.losses] == ["it was unplugged"]
-        assert usb_threads() == []
+@asynchronous
+async def test_unplugging_is_reported_once(device: FakeDevice, number: int) -> None:
 
-    asyncio.run(run())
+    listener, port = await opened()
+    device.send(b"last words")
+    await listener.until(lambda: listener.data)
+    device.unplug(read=number, write=errno.ENODEV)
+    port.write(b"to nobody")
+    await listener.until(lambda: listener.losses)
+    port.write(b"to nobody")
+    await port.close()
+    assert [why.reason for why in listener.losses] == ["it was unplugged"]
+    assert usb_threads() == []
     assert device.did["close_device"] == 1
 
 
@@ -310,9 +321,7 @@ def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> 
 
     asyncio.run(run())
     device.send(b"nobody hears this")
-    for thread in threading.enumerate():
-        if thread.name.startswith("usb"):
-            thread.join(PATIENCE)
+    join_usb_threads()
     assert usb_threads() == []
     assert device.did["close_device"] == 1
 
@@ -331,31 +340,29 @@ async def test_a_busy_loop_makes_the_device_wait(device: FakeDevice) -> None:
     await port.close()
 
 
-def test_the_loop_runs_other_callbacks_between_deliveries(device: FakeDevice) -> None:
+@asynchronous
+async def test_the_loop_runs_other_callbacks_between_deliveries(device: FakeDevice) -> None:
     """A device that talks without end stalls no other."""
     turns: list[int] = []
     sizes: list[int] = []
 
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        listener, port = await opened()
-        deliver = listener.received
+    loop = asyncio.get_running_loop()
+    listener, port = await opened()
+    deliver = listener.received
 
-        def hear(data: bytes) -> None:
-            sizes.append(len(data))
-            loop.call_soon(turns.append, len(sizes))
-            deliver(data)
+    def hear(data: bytes) -> None:
+        sizes.append(len(data))
+        loop.call_soon(turns.append, len(sizes))
+        deliver(data)
 
-        listener.received = hear  # type: ignore[method-assign]
-        data = bytes(range(256)) * 100
-        device.send(*(data[at : at + 1000] for at in range(0, len(data), 1000)))
-        device.unplug_after_all()
-        stand_still(lambda: device.did["close_device"])
-        await listener.until_lost()
-        assert listener.data == data  # all of it before the loss
-        await port.close()
-
-    asyncio.run(run())
+    listener.received = hear  # type: ignore[method-assign]
+    data = bytes(range(256)) * 100
+    device.send(*(data[at : at + 1000] for at in range(0, len(data), 1000)))
+    device.unplug_after_all()
+    stand_still(lambda: device.did["close_device"])
+    await listener.until_lost()
+    assert listener.data == data  # all of it before the loss
+    await port.close()
     assert max(sizes) == DELIVERY_SIZE
     assert turns == list(range(1, len(sizes) + 1))
 
@@ -363,28 +370,27 @@ def test_the_loop_runs_other_callbacks_between_deliveries(device: FakeDevice) ->
 # --- opening ----------------------------------------------------------------------------------
 
 
-def refusal(
+async def refusal(
     serial: str = "SH-1", backend: str = NAME, place: UsbPlace | None = None
 ) -> PortRefused:
-    async def run() -> PortRefused:
-        with pytest.raises(PortRefused) as caught:
-            await open_usb(serial, Listener(), backend=backend, place=place)
-        return caught.value
-
-    return asyncio.run(run())
+    with pytest.raises(PortRefused) as caught:
+        await open_usb(serial, Listener(), backend=backend, place=place)
+    return caught.value
 
 
-def test_a_device_that_is_not_there(device: FakeDevice) -> None:
+@asynchronous
+async def test_a_device_that_is_not_there(device: FakeDevice) -> None:
     for serial in ("SH-9", "SH-2"):  # SH-2 is of another class
-        gone = refusal(serial)
+        gone = await refusal(serial)
         assert gone.absent
         assert str(gone) == f"usb+{NAME}:{serial}: no such device is plugged in"
 
 
-def test_none_of_several_is_taken_for_the_first() -> None:
+@asynchronous
+async def test_none_of_several_is_taken_for_the_first() -> None:
     device = FakeDevice("SH-1")
     with plugged("bus", device, FakeDevice("SH-1"), FakeDevice("SH-0")) as bus:
-        why = refusal()
+        why = await refusal()
         assert str(why) == (
             f"usb+{NAME}:SH-1: 2 devices have this serial number "
             "(bus 1 address 1, bus 1 address 2); all but one have to be unplugged"
@@ -395,11 +401,7 @@ def test_none_of_several_is_taken_for_the_first() -> None:
         assert usb_threads() == []
         del bus[1]
 
-        async def run() -> None:
-            _, port = await opened()
-            await port.close()
-
-        asyncio.run(run())
+        await opens()
         assert device.did["claim_interface"] == 1
 
 
@@ -411,24 +413,21 @@ def test_none_of_several_is_taken_for_the_first() -> None:
         (None, errno.EBUSY, "it is in use by another program"),
     ],
 )
-def test_a_refusal_names_the_port_as_it_was_asked_for(
+@asynchronous
+async def test_a_refusal_names_the_port_as_it_was_asked_for(
     device: FakeDevice, place: UsbPlace | None, number: int, words: str
 ) -> None:
     device.fails["claim_interface"] = failure(number)
     address = Address(Transport.USB, "SH-1", NAME, place)
-    assert str(refusal(place=place)) == f"{address}: {words}"
+    assert str(await refusal(place=place)) == f"{address}: {words}"
 
 
-def test_a_later_plug_in_is_found() -> None:
+@asynchronous
+async def test_a_later_plug_in_is_found() -> None:
     with plugged("bus") as bus:
-        assert refusal().absent
+        assert (await refusal()).absent
         bus.append(FakeDevice("SH-1"))
-
-        async def run() -> None:
-            _, port = await opened()
-            await port.close()
-
-        asyncio.run(run())
+        await opens()
 
 
 @pytest.mark.parametrize(
@@ -443,35 +442,33 @@ def test_a_later_plug_in_is_found() -> None:
         ("get_configuration_descriptor", errno.ENODEV, "no such device", True),
     ],
 )
-def test_each_refusal_has_its_words(
+@asynchronous
+async def test_each_refusal_has_its_words(
     device: FakeDevice, function: str, number: int, words: str, absent: bool
 ) -> None:
     device.fails[function] = failure(number)
-    refused = refusal()
+    refused = await refusal()
     assert words in str(refused)
-    assert refused.absent == absent
-    opens = 0 if function == "open_device" else device.did["open_device"]
-    assert device.did["close_device"] == opens
-    assert usb_threads() == []
+    assert (refused.absent, usb_threads()) == (absent, [])
+    left_open = device.did["open_device"] - device.did["close_device"]
+    assert left_open == (function == "open_device")
 
 
-def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
-    device.configured = False
-    device.driver = True
-    device.alternate = 0
+@asynchronous
+async def test_a_device_is_configured_where_it_is_not(device: FakeDevice) -> None:
+    device.configured, device.driver = False, True
 
-    async def run() -> None:
-        _, port = await opened()
-        await port.close()
-
-    asyncio.run(run())
+    await opens()
     assert (device.did["set_configuration"], device.did["detach_kernel_driver"]) == (1, 1)
 
 
 @pytest.mark.parametrize("problem", [ValueError("odd"), TypeError("odd"), IndexError("odd")])
-def test_whatever_opening_ends_with_is_a_refusal(device: FakeDevice, problem: Exception) -> None:
+@asynchronous
+async def test_whatever_opening_ends_with_is_a_refusal(
+    device: FakeDevice, problem: Exception
+) -> None:
     device.fails["claim_interface"] = problem
-    assert "it cannot be opened: odd" in str(refusal())
+    assert "it cannot be opened: odd" in str(await refusal())
     assert usb_threads() == []
 
 
@@ -481,8 +478,7 @@ async def test_systems_without_kernel_drivers(
     device: FakeDevice, problem: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device.fails["is_kernel_driver_active"] = problem
-    _, port = await opened()
-    await port.close()
+    await opens()
 
 
 def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,20 +500,19 @@ def test_an_opening_that_is_given_up(device: FakeDevice, monkeypatch: pytest.Mon
         held.set()
 
     asyncio.run(run())
-    for thread in threading.enumerate():
-        if thread.name.startswith("usb"):
-            thread.join(PATIENCE)
+    join_usb_threads()
     assert device.did["close_device"] == 1
 
 
-def test_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(refusal(backend="none")) == (
+@asynchronous
+async def test_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(await refusal(backend="none")) == (
         "there is no USB backend none; installed: broken, fake, libusb1"
     )
-    assert "cannot be loaded (AttributeError: " in str(refusal(backend="broken=x"))
-    assert "cannot be loaded (NotADirectoryError: " in str(refusal(backend="fake=nowhere"))
+    assert "cannot be loaded (AttributeError: " in str(await refusal(backend="broken=x"))
+    assert "cannot be loaded (NotADirectoryError: " in str(await refusal(backend="fake=nowhere"))
     monkeypatch.setattr(libusb1, "get_backend", lambda: None)
-    missing = refusal(backend="libusb1")
+    missing = await refusal(backend="libusb1")
     assert "libusb-1.0-0" in str(missing)
     assert not missing.absent
 

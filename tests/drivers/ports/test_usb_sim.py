@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -41,26 +42,26 @@ class Echo:
         self.usb.write(data)
 
 
-def on(
-    bus: Path, run: Callable[[Echo, Listener, str], Awaitable[None]], **options: UsbStatus
-) -> None:
-    async def whole() -> None:
-        bus.mkdir(exist_ok=True)
-        echo = Echo(bus, **options)  # type: ignore[arg-type]
-        try:
-            await run(echo, Listener(), f"usb+sim={bus}:SH-1")
-        finally:
-            echo.usb.close()
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def echoing(
+    bus: Path, gone: UsbStatus = UsbStatus.NO_DEVICE
+) -> AsyncIterator[tuple[Echo, Listener, str]]:
+    """A device on a bus, a listener, and the device's address."""
+    bus.mkdir()
+    echo = Echo(bus, gone=gone)
+    try:
+        yield echo, Listener(), f"usb+sim={bus}:SH-1"
+    finally:
+        echo.usb.close()
 
 
 async def opened(address: str, listener: Listener) -> Port:
     return await open_port(parse(address), listener)
 
 
-def test_every_size_comes_back_whole(tmp_path: Path) -> None:
-    async def run(echo: Echo, listener: Listener, address: str) -> None:
+@asynchronous
+async def test_every_size_comes_back_whole(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "bus") as (echo, listener, address):
         port = await opened(address, listener)
         draw = random.Random(1)
         sent = b""
@@ -74,12 +75,11 @@ def test_every_size_comes_back_whole(tmp_path: Path) -> None:
         await port.close()
         assert listener.losses == []
 
-    on(tmp_path / "bus", run)
-
 
 @pytest.mark.parametrize("gone", [UsbStatus.NO_DEVICE, UsbStatus.IO, UsbStatus.PIPE])
-def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: UsbStatus) -> None:
-    async def run(echo: Echo, listener: Listener, address: str) -> None:
+@asynchronous
+async def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: UsbStatus) -> None:
+    async with echoing(tmp_path / "bus", gone) as (echo, listener, address):
         for number in (1, 2, 3):
             port = await opened(address, listener)
             port.write(b"here")
@@ -95,11 +95,10 @@ def test_unplugged_and_plugged_in_again(tmp_path: Path, gone: UsbStatus) -> None
             echo.usb.plug(number + 1)  # in another port of the hub
         assert len(listener.losses) == 3
 
-    on(tmp_path / "bus", run, gone=gone)
 
-
-def test_two_programs_want_the_same_device(tmp_path: Path) -> None:
-    async def run(echo: Echo, listener: Listener, address: str) -> None:
+@asynchronous
+async def test_two_programs_want_the_same_device(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "bus") as (_, listener, address):
         port = await opened(address, listener)
         with pytest.raises(PortRefused, match="in use by another program") as caught:
             await opened(address, Listener())
@@ -107,14 +106,12 @@ def test_two_programs_want_the_same_device(tmp_path: Path) -> None:
         port.write(b"the first goes on")
         await listener.until(lambda: listener.data == b"the first goes on")
         await port.close()
-        again = await opened(address, listener)
-        await again.close()
-
-    on(tmp_path / "bus", run)
+        await (await opened(address, listener)).close()
 
 
-def test_a_frozen_device(tmp_path: Path) -> None:
-    async def run(echo: Echo, listener: Listener, address: str) -> None:
+@asynchronous
+async def test_a_frozen_device(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "bus") as (echo, listener, address):
         port = await opened(address, listener)
         echo.reading = False
         port.write(bytes(10_000))
@@ -130,11 +127,10 @@ def test_a_frozen_device(tmp_path: Path) -> None:
         assert listener.losses[0].reason == "it does not take bytes: 65536 wait"
         await asyncio.wait_for(port.close(), PATIENCE)
 
-    on(tmp_path / "bus", run)
 
-
-def test_all_that_are_plugged_in(tmp_path: Path) -> None:
-    async def run(echo: Echo, listener: Listener, address: str) -> None:
+@asynchronous
+async def test_all_that_are_plugged_in(tmp_path: Path) -> None:
+    async with echoing(tmp_path / "bus") as (_, _, address):
         other = Echo(tmp_path / "bus", "SH-2")
         found = await asyncio.to_thread(usb_devices, f"sim={tmp_path}/bus")
         assert [(str(one.address), one.maker, one.model) for one in found] == [
@@ -142,8 +138,6 @@ def test_all_that_are_plugged_in(tmp_path: Path) -> None:
             (f"usb+sim={tmp_path}/bus:SH-2", "Maker", "Echo"),
         ]
         other.usb.close()
-
-    on(tmp_path / "bus", run)
 
 
 @asynchronous
