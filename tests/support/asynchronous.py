@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from functools import wraps
-from typing import Any, ParamSpec
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tests.support.drivers.simulated import simulate
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+T = TypeVar("T")
 
 
 def simulated(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -20,6 +25,33 @@ def simulated(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
         simulate(test(*args, **kwargs))
 
     return run
+
+
+def simulated_in(
+    place: Callable[Concatenate[Path, Q], AbstractAsyncContextManager[T]],
+    *given: Q.args,
+    **options: Q.kwargs,
+) -> Callable[[Callable[Concatenate[T, P], Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """Run the test in simulated time, in this place, which is made in the test's folder: its first
+    argument is what the place gives. The arguments are those of the place after the folder."""
+
+    def decorate(
+        test: Callable[Concatenate[T, P], Coroutine[Any, Any, None]],
+    ) -> Callable[..., None]:
+        @wraps(test)
+        def run(tmp_path: Path, *args: P.args, **kwargs: P.kwargs) -> None:
+            async def main() -> None:
+                async with place(tmp_path, *given, **options) as made:
+                    await test(made, *args, **kwargs)
+
+            simulate(main())
+
+        folder = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        others = [*inspect.signature(test).parameters.values()][1:]
+        run.__signature__ = inspect.Signature([folder, *others])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def asynchronous(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

@@ -1,8 +1,9 @@
 """A table loop whose record is a list."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, Concatenate, ParamSpec
 
 from controller.audit.format.records import ChainPosition, RecordActor, RecordEntry, encode
 from controller.procedure.model import events
@@ -14,10 +15,12 @@ from controller.table.loop import (
     TableLoop,
 )
 from controller.table.memory import TableDisplay, payment_prompt
+from tests.support.asynchronous import simulated_in
 from tests.support.drivers.simulated import stopped
 from tests.support.table.simulated.serving import FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, ear, states, taking
 
+P = ParamSpec("P")
 OPENS = TableInput((events.TableOpened(FLOOR, 9, SECOND),))
 NOTE = RecordEntry("note", RecordActor("device", "controller"), {"text": "words"})
 
@@ -75,6 +78,13 @@ async def rig(step: Step = Step.CLOSED, **options: object) -> AsyncIterator[Rig]
         yield made
     finally:
         await stopped(task)
+
+
+def on_rig(
+    step: Step = Step.CLOSED, **options: object
+) -> Callable[[Callable[Concatenate[Rig, P], Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """Run the test in simulated time, with a table at this step as its first argument."""
+    return simulated_in(lambda _: rig(step, **options))
 
 
 def at(step: Step) -> State:

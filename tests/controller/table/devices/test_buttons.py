@@ -17,7 +17,7 @@ from drivers.devices.station import LEASE_MS
 from firmware_protocol.device import Chord, Freeze, LetGo, Plug, Press
 from hil.table.robots import BUTTONS
 from hil.table.robots.surroundings import mechanism
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.telling import Setting, Told, opened
 
@@ -53,29 +53,27 @@ def hand(t: Told, *hands: Any) -> None:
 # --- the bet button ---------------------------------------------------------------------------
 
 
-@simulated
-async def test_the_bet_button_places_the_standing_wager(tmp_path: Path) -> None:
+@simulated_in(opened, MEGA)
+async def test_the_bet_button_places_the_standing_wager(t: Told) -> None:
     """Bet by bet; then it is dark. Other amounts the dealer enters, and the button offers its own
     again."""
-
-    async with opened(tmp_path, MEGA) as t:
-        await t.to_step(Step.WAGERING)
-        await t.presses(1, "bet")
-        await t.presses(1, "bet")
-        assert not await t.lit(1, "bet")
-        assert not await t.lit(3, "bet")  # nothing stands there
-        placed = [one.event for one in t.made() if isinstance(one.event, e.WagerPlaced)]
-        assert [(one.actor.role, one.seat, one.bet, one.amount) for one in placed] == [
-            ("player", 1, "main", 2500),
-            ("player", 1, "buster", 500),
-        ]
-        await t.does("WagerPlaced", seat=1, bet="main", amount=4000)
-        assert await t.lit(1, "bet")
-        await t.presses(1, "bet")
-        assert [(seat.main, seat.buster) for seat in t.state.seats] == [(2500, 500)]
-        assert [data["ignored"] for data in t.pressed() if "ignored" in data] == []
-        await t.to_step(Step.TURN)
-        await t.to_end()
+    await t.to_step(Step.WAGERING)
+    await t.presses(1, "bet")
+    await t.presses(1, "bet")
+    assert not await t.lit(1, "bet")
+    assert not await t.lit(3, "bet")  # nothing stands there
+    placed = [one.event for one in t.made() if isinstance(one.event, e.WagerPlaced)]
+    assert [(one.actor.role, one.seat, one.bet, one.amount) for one in placed] == [
+        ("player", 1, "main", 2500),
+        ("player", 1, "buster", 500),
+    ]
+    await t.does("WagerPlaced", seat=1, bet="main", amount=4000)
+    assert await t.lit(1, "bet")
+    await t.presses(1, "bet")
+    assert [(seat.main, seat.buster) for seat in t.state.seats] == [(2500, 500)]
+    assert [data["ignored"] for data in t.pressed() if "ignored" in data] == []
+    await t.to_step(Step.TURN)
+    await t.to_end()
 
 
 @simulated
@@ -118,18 +116,17 @@ async def test_exactly_the_legal_choices_are_armed(game: str, tmp_path: Path) ->
         assert asked >= 8
 
 
-@simulated
-async def test_hand_signals_leave_the_decision_buttons_dark(tmp_path: Path) -> None:
-    async with opened(tmp_path, Setting(stations=True)) as t:
-        await t.to_step(Step.TURN)
-        await asyncio.sleep(RESTING)
-        assert t.armed(1) == ["call"]
-        hand(t, Press(seat=1, button="hit"))
-        await asyncio.sleep(1)
-        assert t.at(Step.TURN)
-        assert t.pressed() == []  # what is not armed counts for no press at the station itself
-        await t.to_end()
-        assert "player" not in {one.event.actor.role for one in t.made()}
+@simulated_in(opened, Setting(stations=True))
+async def test_hand_signals_leave_the_decision_buttons_dark(t: Told) -> None:
+    await t.to_step(Step.TURN)
+    await asyncio.sleep(RESTING)
+    assert t.armed(1) == ["call"]
+    hand(t, Press(seat=1, button="hit"))
+    await asyncio.sleep(1)
+    assert t.at(Step.TURN)
+    assert t.pressed() == []  # what is not armed counts for no press at the station itself
+    await t.to_end()
+    assert "player" not in {one.event.actor.role for one in t.made()}
 
 
 # --- late, repeated, chorded ------------------------------------------------------------------
@@ -141,139 +138,125 @@ async def decided(t: Told) -> list[tuple[str, str]]:
     return [(type(event).__name__, event.actor.role) for event in events]
 
 
-@simulated
-async def test_a_press_that_bounces_counts_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        hand(t, Press(seat=1, button="hit", bounces=9))
-        assert await decided(t) == [("Hit", "player")]
-        await t.to_end()
+@simulated_in(opened, SF21X)
+async def test_a_press_that_bounces_counts_once(t: Told) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    hand(t, Press(seat=1, button="hit", bounces=9))
+    assert await decided(t) == [("Hit", "player")]
+    await t.to_end()
 
 
-@simulated
-async def test_a_button_that_is_pressed_again_and_again(tmp_path: Path) -> None:
+@simulated_in(opened, SF21X)
+async def test_a_button_that_is_pressed_again_and_again(t: Told) -> None:
     """The first press is the answer; the next one is none, until the seat is asked again."""
-
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        first = token(t, 1)
-        for _ in range(4):
-            hand(t, Press(seat=1, button="hit", held_ms=30))
-            await asyncio.sleep(0.1)
-        assert await decided(t) == [("Hit", "player")]
-        assert t.at(Step.HAND_CARD)
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        assert token(t, 1) != first
-        await t.to_end()
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    first = token(t, 1)
+    for _ in range(4):
+        hand(t, Press(seat=1, button="hit", held_ms=30))
+        await asyncio.sleep(0.1)
+    assert await decided(t) == [("Hit", "player")]
+    assert t.at(Step.HAND_CARD)
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    assert token(t, 1) != first
+    await t.to_end()
 
 
 @pytest.mark.parametrize("buttons", [("hit", "stand"), ("stand", "hit"), ("double", "surrender")])
-@simulated
-async def test_several_buttons_at_once(buttons: tuple[Any, ...], tmp_path: Path) -> None:
+@simulated_in(opened, SF21X)
+async def test_several_buttons_at_once(t: Told, buttons: tuple[Any, ...]) -> None:
     """The one that went down first counts; the others are recorded with why they do not."""
-
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, buttons[1])
-        hand(t, Chord(seat=1, buttons=buttons))
-        found = await decided(t)
-        assert found == [(buttons[0].capitalize(), "player")]
-        chorded = t.pressed()
-        assert [data["button"] for data in chorded] == list(buttons)
-        assert [data.get("ignored", "") for data in chorded] == ["", "it came too late"]
-        await t.to_end()
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, buttons[1])
+    hand(t, Chord(seat=1, buttons=buttons))
+    found = await decided(t)
+    assert found == [(buttons[0].capitalize(), "player")]
+    chorded = t.pressed()
+    assert [data["button"] for data in chorded] == list(buttons)
+    assert [data.get("ignored", "") for data in chorded] == ["", "it came too late"]
+    await t.to_end()
 
 
-@simulated
-async def test_a_press_that_comes_too_late(tmp_path: Path) -> None:
+@simulated_in(opened, SF21X)
+async def test_a_press_that_comes_too_late(t: Told) -> None:
     """It lay in the station's ring while the cable was out; the dealer has entered the decision
     meanwhile."""
-
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "stand")
-        hand(t, Press(seat=1, button="stand"))
-        hand(t, Plug(connected=False))
-        await t.does("Hit", seat=1, hand=0)
-        await t.draws()
-        before = t.state
-        hand(t, Plug(connected=True))
-        await until(lambda: bool(t.pressed()), 10)
-        assert [data["ignored"] for data in t.pressed()] == ["it came too late"]
-        assert t.state == before
-        await t.to_end()
-        assert (await decided(t))[0][0] == "Hit"
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "stand")
+    hand(t, Press(seat=1, button="stand"))
+    hand(t, Plug(connected=False))
+    await t.does("Hit", seat=1, hand=0)
+    await t.draws()
+    before = t.state
+    hand(t, Plug(connected=True))
+    await until(lambda: bool(t.pressed()), 10)
+    assert [data["ignored"] for data in t.pressed()] == ["it came too late"]
+    assert t.state == before
+    await t.to_end()
+    assert (await decided(t))[0][0] == "Hit"
 
 
-@simulated
-async def test_a_button_that_is_held_down_is_no_answer_to_the_next_question(tmp_path: Path) -> None:
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        hand(t, Press(seat=1, button="hit", held_ms=None))
-        await until(lambda: t.at(Step.HAND_CARD))
-        await t.to_step(Step.TURN)
-        await asyncio.sleep(20)
-        assert t.at(Step.TURN)
-        assert "ButtonStuck" in t.whats("device")
-        hand(t, LetGo(seat=1, button="hit"))
-        assert [name for name, _ in await decided(t)] == ["Hit"]
-        await t.to_end()
+@simulated_in(opened, SF21X)
+async def test_a_button_that_is_held_down_is_no_answer_to_the_next_question(t: Told) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    hand(t, Press(seat=1, button="hit", held_ms=None))
+    await until(lambda: t.at(Step.HAND_CARD))
+    await t.to_step(Step.TURN)
+    await asyncio.sleep(20)
+    assert t.at(Step.TURN)
+    assert "ButtonStuck" in t.whats("device")
+    hand(t, LetGo(seat=1, button="hit"))
+    assert [name for name, _ in await decided(t)] == ["Hit"]
+    await t.to_end()
 
 
 # --- lamps on a lease -------------------------------------------------------------------------
 
 
-@simulated
-async def test_lamps_are_leased_and_the_lease_is_taken_anew(tmp_path: Path) -> None:
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        for _ in range(60):
-            await asyncio.sleep(LEASE_MS / 500)
-            shown = lamps(t, 1)
-            assert (shown["rgb"], shown["pattern"]) == ([0, 0, 255], "steady")
-            assert "hit" in t.armed(1)
-        assert lamps(t, 5)["pattern"] == "off"
-        await t.to_end()
+@simulated_in(opened, SF21X)
+async def test_lamps_are_leased_and_the_lease_is_taken_anew(t: Told) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    for _ in range(60):
+        await asyncio.sleep(LEASE_MS / 500)
+        shown = lamps(t, 1)
+        assert (shown["rgb"], shown["pattern"]) == ([0, 0, 255], "steady")
+        assert "hit" in t.armed(1)
+    assert lamps(t, 5)["pattern"] == "off"
+    await t.to_end()
 
 
-@simulated
-async def test_lamps_and_buttons_without_a_controller_are_safe_by_themselves(
-    tmp_path: Path,
-) -> None:
+@simulated_in(opened, SF21X)
+async def test_lamps_and_buttons_without_a_controller_are_safe_by_themselves(t: Told) -> None:
     """Nobody takes their leases anew: the lamps go dark, and no button counts."""
-
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        hand(t, Plug(connected=False))
-        await asyncio.sleep(LEASE_MS / 1000 + 0.1)
-        assert lamps(t, 1)["pattern"] == "off"
-        await until(lambda: not t.armed(1), 10)
-        hand(t, Press(seat=1, button="hit"))
-        await asyncio.sleep(1)
-        hand(t, Plug(connected=True))
-        assert await lit_again(t)
-        assert t.pressed() == []
-        assert lamps(t, 1)["rgb"] == [0, 0, 255]
-        await t.to_end()
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    hand(t, Plug(connected=False))
+    await asyncio.sleep(LEASE_MS / 1000 + 0.1)
+    assert lamps(t, 1)["pattern"] == "off"
+    await until(lambda: not t.armed(1), 10)
+    hand(t, Press(seat=1, button="hit"))
+    await asyncio.sleep(1)
+    hand(t, Plug(connected=True))
+    assert await lit_again(t)
+    assert t.pressed() == []
+    assert lamps(t, 1)["rgb"] == [0, 0, 255]
+    await t.to_end()
 
 
-@simulated
-async def test_a_station_that_hangs_is_lit_again_when_it_is_back(tmp_path: Path) -> None:
-    async with opened(tmp_path, SF21X) as t:
-        await t.to_step(Step.TURN)
-        assert await t.lit(1, "hit")
-        hand(t, Freeze(on=True))
-        await asyncio.sleep(20)
-        hand(t, Freeze(on=False))
-        assert await lit_again(t)
-        assert t.at(Step.TURN)
-        await t.to_end()
+@simulated_in(opened, SF21X)
+async def test_a_station_that_hangs_is_lit_again_when_it_is_back(t: Told) -> None:
+    await t.to_step(Step.TURN)
+    assert await t.lit(1, "hit")
+    hand(t, Freeze(on=True))
+    await asyncio.sleep(20)
+    hand(t, Freeze(on=False))
+    assert await lit_again(t)
+    assert t.at(Step.TURN)
+    await t.to_end()
 
 
 async def lit_again(t: Told) -> bool:
@@ -281,25 +264,22 @@ async def lit_again(t: Told) -> bool:
     return True
 
 
-@simulated
-async def test_lamps_tell_who_is_asked_who_has_won_and_that_the_table_is_held(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path, SF21X) as t:
-        await t.to(lambda s: len(s.seats) == 2)
-        await asyncio.sleep(RESTING)
-        assert lamps(t, 1)["rgb"] == [0, 255, 0]  # accepted
-        await t.to_step(Step.TURN)
-        await asyncio.sleep(RESTING)
-        assert [lamps(t, seat)["rgb"] for seat in (1, 2)] == [[0, 0, 255], [0, 0, 0]]
-        await t.does("FloorCalled")
-        await asyncio.sleep(RESTING)
-        held = [lamps(t, seat) for seat in SEATS]
-        assert {(tuple(one["rgb"]), one["pattern"]) for one in held} == {((255, 0, 0), "blink")}
-        assert all(60_000 / one["period_ms"] < 3 * 60 for one in held)  # never over 3 a second
-        assert [t.armed(seat) for seat in SEATS] == [[]] * 7
-        await t.ruled(t.state.holds[-1].what, Way.RESUME)
-        await t.to(lambda s: s.step is Step.PAYING and s.due[0].seat == 1)
-        await asyncio.sleep(RESTING)
-        assert (lamps(t, 1)["rgb"], lamps(t, 1)["pattern"]) == ([0, 255, 0], "blink")
-        await t.to_end()
+@simulated_in(opened, SF21X)
+async def test_lamps_tell_who_is_asked_who_has_won_and_that_the_table_is_held(t: Told) -> None:
+    await t.to(lambda s: len(s.seats) == 2)
+    await asyncio.sleep(RESTING)
+    assert lamps(t, 1)["rgb"] == [0, 255, 0]  # accepted
+    await t.to_step(Step.TURN)
+    await asyncio.sleep(RESTING)
+    assert [lamps(t, seat)["rgb"] for seat in (1, 2)] == [[0, 0, 255], [0, 0, 0]]
+    await t.does("FloorCalled")
+    await asyncio.sleep(RESTING)
+    held = [lamps(t, seat) for seat in SEATS]
+    assert {(tuple(one["rgb"]), one["pattern"]) for one in held} == {((255, 0, 0), "blink")}
+    assert all(60_000 / one["period_ms"] < 3 * 60 for one in held)  # never over 3 a second
+    assert [t.armed(seat) for seat in SEATS] == [[]] * 7
+    await t.ruled(t.state.holds[-1].what, Way.RESUME)
+    await t.to(lambda s: s.step is Step.PAYING and s.due[0].seat == 1)
+    await asyncio.sleep(RESTING)
+    assert (lamps(t, 1)["rgb"], lamps(t, 1)["pattern"]) == ([0, 255, 0], "blink")
+    await t.to_end()

@@ -43,7 +43,7 @@ from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import ButtonMask, Lock, LockState, Refusal, Start
 from hil.table.robots.robot import mechanism
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import stopped, until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import (
@@ -486,40 +486,36 @@ def lost(one: Served) -> list[str]:
     return [event.why for event in one.events() if isinstance(event, DeviceLost)]
 
 
-@simulated
-async def test_a_device_that_is_mended_has_its_moment_to_come_back(tmp_path: Path) -> None:
+@simulated_in(serving)
+async def test_a_device_that_is_mended_has_its_moment_to_come_back(one: Served) -> None:
     """However long the record had no room, and whatever was before that."""
-
-    async with serving(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        stands = shoe(one)
-        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
-        one.room.book.refusing = RetryLater("record", "no room", "make room")
-        with pytest.raises(TableStopped):
-            await one.table.act({"type": "CheckHole"}, DEALER)
-        await stands.is_(LinkState.UNKEPT, 60)
-        assert one.table.shown.stopped
-        one.room.book.refusing = None
-        await until(lambda: not one.table.shown.stopped, 40)
-        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
-        await stands.is_(LinkState.READY, 60)
-        assert lost(one) == []
-        await stands.is_(LinkState.LOST, LOST_AFTER + 0.5)
-        assert lost(one) == ["lost: so it is told"]
+    await one.to_step(Step.TURN)
+    stands = shoe(one)
+    await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
+    one.room.book.refusing = RetryLater("record", "no room", "make room")
+    with pytest.raises(TableStopped):
+        await one.table.act({"type": "CheckHole"}, DEALER)
+    await stands.is_(LinkState.UNKEPT, 60)
+    assert one.table.shown.stopped
+    one.room.book.refusing = None
+    await until(lambda: not one.table.shown.stopped, 40)
+    await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
+    await stands.is_(LinkState.READY, 60)
+    assert lost(one) == []
+    await stands.is_(LinkState.LOST, LOST_AFTER + 0.5)
+    assert lost(one) == ["lost: so it is told"]
 
 
-@simulated
-async def test_people_are_told_of_a_device_that_nothing_is_kept_of(tmp_path: Path) -> None:
+@simulated_in(serving)
+async def test_people_are_told_of_a_device_that_nothing_is_kept_of(one: Served) -> None:
     """The record takes all else, so nobody is told by that."""
-
-    async with serving(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        stands = shoe(one)
-        await stands.is_(LinkState.UNKEPT, LOST_AFTER - 0.5)
-        await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)  # tried again
-        assert lost(one) == []
-        await stands.is_(LinkState.UNKEPT, 1)
-        assert lost(one) == ["unkept: so it is told"]
-        assert one.at(Step.DEVICE)
-        await stands.is_(LinkState.READY, 1)
-        assert one.at(Step.FELT)
+    await one.to_step(Step.TURN)
+    stands = shoe(one)
+    await stands.is_(LinkState.UNKEPT, LOST_AFTER - 0.5)
+    await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)  # tried again
+    assert lost(one) == []
+    await stands.is_(LinkState.UNKEPT, 1)
+    assert lost(one) == ["unkept: so it is told"]
+    assert one.at(Step.DEVICE)
+    await stands.is_(LinkState.READY, 1)
+    assert one.at(Step.FELT)

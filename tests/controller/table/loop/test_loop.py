@@ -33,7 +33,7 @@ from firmware_protocol.messages import Cover, Verdict
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import now_us, stopped, until
-from tests.support.table.loop_rig import NOTE, OPENS, Rig, at, opens, rig
+from tests.support.table.loop_rig import NOTE, OPENS, Rig, at, on_rig, opens, rig
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import LIVE, card, press, source, states
 
@@ -51,127 +51,117 @@ def raises(problem: Exception) -> Callable[[TableSnapshot], TableInput]:
 # --- the way of what happens ------------------------------------------------------------------
 
 
-@simulated
-async def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown() -> None:
-    async with rig() as made:
-        act = asyncio.create_task(made.table.act(opens))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert made.log == [("append", 1)]
-        assert made.step() is Step.CLOSED
-        done = await act
-        assert made.log[1:] == [
-            ("durable", 101),
-            ("shown", Step.SHUFFLE_NEEDED, False),
-            ("told", 1),
-        ]
-        assert (made.table.seq, done.appended[0].seq) == (101, 101)
-        assert made.table.shown.seq == 101
+@on_rig()
+async def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown(made: Rig) -> None:
+    act = asyncio.create_task(made.table.act(opens))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert made.log == [("append", 1)]
+    assert made.step() is Step.CLOSED
+    done = await act
+    assert made.log[1:] == [
+        ("durable", 101),
+        ("shown", Step.SHUFFLE_NEEDED, False),
+        ("told", 1),
+    ]
+    assert (made.table.seq, done.appended[0].seq) == (101, 101)
+    assert made.table.shown.seq == 101
 
 
-@simulated
-async def test_one_thing_after_the_other() -> None:
+@on_rig()
+async def test_one_thing_after_the_other(made: Rig) -> None:
     """Each is made of what the ones before it have come to."""
+    seen: list[Step] = []
 
-    async with rig() as made:
-        seen: list[Step] = []
+    def make(now: TableSnapshot) -> TableInput:
+        seen.append(now.state.step)
+        return OPENS
 
-        def make(now: TableSnapshot) -> TableInput:
-            seen.append(now.state.step)
-            return OPENS
-
-        await asyncio.gather(*(made.table.act(make) for _ in range(5)))
-        assert seen == [Step.CLOSED, *[Step.SHUFFLE_NEEDED] * 4]
-        assert made.kinds == ["decision", *["refusal"] * 4]
+    await asyncio.gather(*(made.table.act(make) for _ in range(5)))
+    assert seen == [Step.CLOSED, *[Step.SHUFFLE_NEEDED] * 4]
+    assert made.kinds == ["decision", *["refusal"] * 4]
 
 
-@simulated
-async def test_what_nobody_can_do_is_told_and_nothing_has_happened() -> None:
-    async with rig() as made:
-        for problem in (LookupError("not here"), ValueError("not so")):
-            with pytest.raises(type(problem), match=str(problem)):
-                await made.table.act(raises(problem))
-        assert made.entries == []
+@on_rig()
+async def test_what_nobody_can_do_is_told_and_nothing_has_happened(made: Rig) -> None:
+    for problem in (LookupError("not here"), ValueError("not so")):
+        with pytest.raises(type(problem), match=str(problem)):
+            await made.table.act(raises(problem))
+    assert made.entries == []
+    await made.table.act(opens)
+
+
+@on_rig(Step.TURN)
+async def test_what_cannot_be_written_down_is_refused(made: Rig) -> None:
+    before = made.table.now
+    void = events.RoundVoided(FLOOR, "\ud800", SECOND)
+    with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
+        await made.table.act(lambda now: TableInput((void,)))
+    assert (made.table.now, made.kinds) == (before, ["fault"])
+    assert made.table.stopped is None
+    await made.table.record(NOTE)
+
+
+@on_rig(Step.CARD_ENTRY)
+async def test_an_act_that_the_rules_choke_on_changes_nothing(made: Rig) -> None:
+    before = made.table.now
+    with pytest.raises(InputRejected, match="the rules cannot take CardEntered: ValueError"):
+        await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
+    assert made.table.now == before
+    assert made.entries[0].data == {
+        "what": "person",
+        "detail": "the rules cannot take CardEntered: ValueError",
+    }
+
+
+@on_rig(Step.CARD_ENTRY)
+async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else(made: Rig) -> None:
+    made.slow = SLOW_AFTER + 2
+    wrong = TableInput((events.CardEntered(DEALER, -1),))
+    act = asyncio.create_task(made.table.act(lambda now: wrong))
+    await asyncio.sleep(SLOW_AFTER + 1)
+    assert made.table.append_seconds == pytest.approx(SLOW_AFTER + 1)
+    assert "slow" in made.table.shown.stopped
+    with pytest.raises(InputRejected):
+        await act
+    assert (made.table.append_seconds, made.table.seq) == (0, 101)
+
+
+@on_rig()
+async def test_whoever_gives_up_before_the_turn_calls_it_off(made: Rig) -> None:
+    first = asyncio.create_task(made.table.record(NOTE))
+    act = asyncio.create_task(made.table.act(opens))
+    await asyncio.sleep(0)
+    act.cancel()
+    await first
+    await made.table.record(NOTE)
+    assert made.step() is Step.CLOSED
+
+
+@on_rig()
+async def test_whoever_gives_up_afterwards_does_not(made: Rig) -> None:
+    act = asyncio.create_task(made.table.act(opens))
+    await until(lambda: bool(made.log))
+    act.cancel()
+    await until(lambda: made.step() is Step.SHUFFLE_NEEDED)
+    assert made.table.shown.state.step is Step.SHUFFLE_NEEDED
+
+
+@on_rig()
+async def test_so_many_wait_and_no_more(made: Rig) -> None:
+    made.slow = 1.0
+    first = asyncio.create_task(made.table.record(NOTE))
+    await until(lambda: bool(made.log))
+    waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
+    await asyncio.sleep(0)
+    with pytest.raises(QueueFull):
         await made.table.act(opens)
-
-
-@simulated
-async def test_what_cannot_be_written_down_is_refused() -> None:
-    async with rig(Step.TURN) as made:
-        before = made.table.now
-        void = events.RoundVoided(FLOOR, "\ud800", SECOND)
-        with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
-            await made.table.act(lambda now: TableInput((void,)))
-        assert (made.table.now, made.kinds) == (before, ["fault"])
-        assert made.table.stopped is None
-        await made.table.record(NOTE)
-
-
-@simulated
-async def test_an_act_that_the_rules_choke_on_changes_nothing() -> None:
-    async with rig(Step.CARD_ENTRY) as made:
-        before = made.table.now
-        with pytest.raises(InputRejected, match="the rules cannot take CardEntered: ValueError"):
-            await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
-        assert made.table.now == before
-        assert made.entries[0].data == {
-            "what": "person",
-            "detail": "the rules cannot take CardEntered: ValueError",
-        }
-
-
-@simulated
-async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else() -> None:
-    async with rig(Step.CARD_ENTRY) as made:
-        made.slow = SLOW_AFTER + 2
-        wrong = TableInput((events.CardEntered(DEALER, -1),))
-        act = asyncio.create_task(made.table.act(lambda now: wrong))
-        await asyncio.sleep(SLOW_AFTER + 1)
-        assert made.table.append_seconds == pytest.approx(SLOW_AFTER + 1)
-        assert "slow" in made.table.shown.stopped
-        with pytest.raises(InputRejected):
-            await act
-        assert (made.table.append_seconds, made.table.seq) == (0, 101)
-
-
-@simulated
-async def test_whoever_gives_up_before_the_turn_calls_it_off() -> None:
-    async with rig() as made:
-        first = asyncio.create_task(made.table.record(NOTE))
-        act = asyncio.create_task(made.table.act(opens))
-        await asyncio.sleep(0)
-        act.cancel()
-        await first
-        await made.table.record(NOTE)
-        assert made.step() is Step.CLOSED
-
-
-@simulated
-async def test_whoever_gives_up_afterwards_does_not() -> None:
-    async with rig() as made:
-        act = asyncio.create_task(made.table.act(opens))
-        await until(lambda: bool(made.log))
-        act.cancel()
-        await until(lambda: made.step() is Step.SHUFFLE_NEEDED)
-        assert made.table.shown.state.step is Step.SHUFFLE_NEEDED
-
-
-@simulated
-async def test_so_many_wait_and_no_more() -> None:
-    async with rig() as made:
-        made.slow = 1.0
-        first = asyncio.create_task(made.table.record(NOTE))
-        await until(lambda: bool(made.log))
-        waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
-        await asyncio.sleep(0)
-        with pytest.raises(QueueFull):
-            await made.table.act(opens)
-        made.table.later(NOTE)  # dropped, and nobody waits
-        # A device is never turned away for people's sake.
-        told = asyncio.ensure_future(made.table.device_event(card(3), source()))
-        made.slow = 0.001
-        await asyncio.gather(first, *waiting, told)
-        assert made.kinds.count("note") == MAX_WAITING + 1
+    made.table.later(NOTE)  # dropped, and nobody waits
+    # A device is never turned away for people's sake.
+    told = asyncio.ensure_future(made.table.device_event(card(3), source()))
+    made.slow = 0.001
+    await asyncio.gather(first, *waiting, told)
+    assert made.kinds.count("note") == MAX_WAITING + 1
 
 
 @simulated
@@ -208,50 +198,47 @@ async def test_who_waits_when_it_is_cancelled_is_told() -> None:
 # --- nothing can be recorded ------------------------------------------------------------------
 
 
-@simulated
-async def test_a_record_that_says_no() -> None:
+@on_rig(Step.TURN)
+async def test_a_record_that_says_no(made: Rig) -> None:
     """No answer, no effect, all safe; and on it goes when there is room."""
-    async with rig(Step.TURN) as made:
-        before = made.table.now
-        made.problem = ROOMLESS
-        settled: list[bool] = []
-        with pytest.raises(TableStopped, match="no room"):
-            await made.table.device_event(card(3), source(), settled.append)
-        assert settled == [False]
-        assert (made.table.now, made.log) == (before, [("append", 2), ("shown", Step.TURN, True)])
-        assert made.table.can_resume
-        with pytest.raises(TableStopped):
-            await made.table.act(opens)
-        with pytest.raises(TableStopped):
-            await made.table.record(NOTE)
-        made.table.later(NOTE)
-        assert made.log[2:] == []  # nobody tries again and again
-        assert not await made.table.try_again("again")
-        made.problem = None
-        assert await made.table.try_again("again")
-        assert made.table.stopped is None
-        assert made.kinds == ["note"]
-        assert ("shown", Step.TURN, False) in made.log
-        assert made.table.working.is_set()
+    before = made.table.now
+    made.problem = ROOMLESS
+    settled: list[bool] = []
+    with pytest.raises(TableStopped, match="no room"):
+        await made.table.device_event(card(3), source(), settled.append)
+    assert settled == [False]
+    assert (made.table.now, made.log) == (before, [("append", 2), ("shown", Step.TURN, True)])
+    assert made.table.can_resume
+    with pytest.raises(TableStopped):
+        await made.table.act(opens)
+    with pytest.raises(TableStopped):
+        await made.table.record(NOTE)
+    made.table.later(NOTE)
+    assert made.log[2:] == []  # nobody tries again and again
+    assert not await made.table.try_again("again")
+    made.problem = None
+    assert await made.table.try_again("again")
+    assert made.table.stopped is None
+    assert made.kinds == ["note"]
+    assert ("shown", Step.TURN, False) in made.log
+    assert made.table.working.is_set()
 
 
-@simulated
-async def test_a_record_that_has_failed_takes_nothing_more() -> None:
-    async with rig() as made:
-        made.problem = FAILED
-        with pytest.raises(TableStopped, match="nothing is recorded any more"):
-            await made.table.act(opens)
-        assert not made.table.can_resume
-        assert made.table.shown.stopped == str(FAILED)
+@on_rig()
+async def test_a_record_that_has_failed_takes_nothing_more(made: Rig) -> None:
+    made.problem = FAILED
+    with pytest.raises(TableStopped, match="nothing is recorded any more"):
+        await made.table.act(opens)
+    assert not made.table.can_resume
+    assert made.table.shown.stopped == str(FAILED)
 
 
-@simulated
-async def test_a_record_that_fails_between_two_things() -> None:
-    async with rig() as made:
-        made.table.fail(FAILED)
-        assert made.log == [("shown", Step.CLOSED, True)]
-        with pytest.raises(TableStopped):
-            await made.table.act(opens)
+@on_rig()
+async def test_a_record_that_fails_between_two_things(made: Rig) -> None:
+    made.table.fail(FAILED)
+    assert made.log == [("shown", Step.CLOSED, True)]
+    with pytest.raises(TableStopped):
+        await made.table.act(opens)
 
 
 @simulated
@@ -271,52 +258,49 @@ async def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> No
         assert made.step() is Step.FELT
 
 
-@simulated
-async def test_what_a_device_told_and_cannot_be_taken_stops_the_table() -> None:
+@on_rig(Step.TURN)
+async def test_what_a_device_told_and_cannot_be_taken_stops_the_table(made: Rig) -> None:
     """A button that does not exist: the table's real state is unknown."""
-    async with rig(Step.TURN) as made:
-        unknown = press(1, 99, 1)  # type: ignore[arg-type]
-        with pytest.raises(KeyError):
-            await made.table.device_event(unknown, source("station"))
-        assert made.table.stopped is not None
-        assert not made.table.can_resume
-        assert made.kinds == ["fault"]
+    unknown = press(1, 99, 1)  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        await made.table.device_event(unknown, source("station"))
+    assert made.table.stopped is not None
+    assert not made.table.can_resume
+    assert made.kinds == ["fault"]
 
 
 # --- a start ----------------------------------------------------------------------------------
 
 
-@simulated
-async def test_nobody_does_anything_before_the_first_word() -> None:
-    async with rig(Step.TURN, waits="started") as made:
-        assert made.table.shown.stopped == "started"
-        with pytest.raises(TableStopped, match="started"):
-            await made.table.act(opens)
-        await made.table.record(NOTE)
-        # What had happened before is heard, at the step at which it happened.
-        await made.table.device_event(card(3), source())
-        assert made.table.shown.stopped == "started"
-        await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
-        assert made.table.shown.stopped == ""
-        assert made.step() is Step.FELT
-        done = await made.table.act(lambda now: TableInput((e.FeltConfirmed(DEALER),)))
-        assert made.step() is not Step.FELT
-        assert done.entries[0].kind == "decision"
+@on_rig(Step.TURN, waits="started")
+async def test_nobody_does_anything_before_the_first_word(made: Rig) -> None:
+    assert made.table.shown.stopped == "started"
+    with pytest.raises(TableStopped, match="started"):
+        await made.table.act(opens)
+    await made.table.record(NOTE)
+    # What had happened before is heard, at the step at which it happened.
+    await made.table.device_event(card(3), source())
+    assert made.table.shown.stopped == "started"
+    await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
+    assert made.table.shown.stopped == ""
+    assert made.step() is Step.FELT
+    done = await made.table.act(lambda now: TableInput((e.FeltConfirmed(DEALER),)))
+    assert made.step() is not Step.FELT
+    assert done.entries[0].kind == "decision"
 
 
-@simulated
-async def test_a_payment_that_is_shown_again_says_so() -> None:
-    async with rig(Step.PAYING, waits="started", repeated=True) as made:
-        assert made.again()
-        await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
-        assert not made.again()
-        await made.table.act(lambda now: TableInput((e.FeltConfirmed(DEALER),)))
-        assert made.table.shown.state.step is Step.PAYING
-        assert made.again()
-        due = made.table.state.due[0]
-        events = (e.PaymentApproved(FLOOR),) if due.floor else ()
-        await made.table.act(lambda now: TableInput((*events, e.Paid(DEALER, due.moves))))
-        assert not made.again()
+@on_rig(Step.PAYING, waits="started", repeated=True)
+async def test_a_payment_that_is_shown_again_says_so(made: Rig) -> None:
+    assert made.again()
+    await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
+    assert not made.again()
+    await made.table.act(lambda now: TableInput((e.FeltConfirmed(DEALER),)))
+    assert made.table.shown.state.step is Step.PAYING
+    assert made.again()
+    due = made.table.state.due[0]
+    events = (e.PaymentApproved(FLOOR),) if due.floor else ()
+    await made.table.act(lambda now: TableInput((*events, e.Paid(DEALER, due.moves))))
+    assert not made.again()
 
 
 def test_the_shoe_is_open_only_where_a_card_may_come() -> None:
@@ -365,19 +349,18 @@ def adoption(*, skip: bool = False) -> AdoptedRing:
     return AdoptedRing(RingHeld(Verdict.NEW_EPOCH, 5, 4, 9, b"headhead"), ("Flo", "Bob"), skip)
 
 
-@simulated
-async def test_each_record_has_its_cursor() -> None:
-    async with rig() as made:
-        one, records = store(made), ring(3)
-        assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
-        await keep(one, records)
-        cursors = [entry.cursor for entry in made.entries]
-        assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
-            (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
-        ]
-        assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
-        assert dict(one.recent()) == {record.seq: record.chain for record in records}
-        assert one.seq == 3
+@on_rig()
+async def test_each_record_has_its_cursor(made: Rig) -> None:
+    one, records = store(made), ring(3)
+    assert (one.cursor(), dict(one.recent())) == (NO_CURSOR, {})
+    await keep(one, records)
+    cursors = [entry.cursor for entry in made.entries]
+    assert [at and (at.device, at.epoch, at.seq, at.chain, at.t_us) for at in cursors] == [
+        (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
+    ]
+    assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
+    assert dict(one.recent()) == {record.seq: record.chain for record in records}
+    assert one.seq == 3
 
 
 @pytest.mark.parametrize(
@@ -385,98 +368,91 @@ async def test_each_record_has_its_cursor() -> None:
     [ring(1, first=3)[0], ring(1, first=1)[0], ring(1, epoch=6, first=2)[0]],
     ids=["a gap", "again", "another ring"],
 )
-@simulated
-async def test_what_does_not_go_on_is_not_taken(wrong: EventRecord) -> None:
+@on_rig()
+async def test_what_does_not_go_on_is_not_taken(made: Rig, wrong: EventRecord) -> None:
     """The link has seen to that already; a record that is taken twice would be played twice."""
-    async with rig() as made:
-        one = store(made)
-        await keep(one, ring(1))
-        with pytest.raises(ValueError, match="does not follow"):
-            await keep(one, [wrong])
-        assert len(made.entries) == 1
-        assert one.seq == 1
+    one = store(made)
+    await keep(one, ring(1))
+    with pytest.raises(ValueError, match="does not follow"):
+        await keep(one, [wrong])
+    assert len(made.entries) == 1
+    assert one.seq == 1
 
 
-@simulated
-async def test_it_goes_on_from_where_the_record_stood() -> None:
-    async with rig() as made:
-        before = ring(4)
-        recent = {record.seq: record.chain for record in before}
-        one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
-        await keep(one, ring(2, first=5, chain=before[-1].chain))
-        assert (one.seq, len(one.recent())) == (6, 6)
+@on_rig()
+async def test_it_goes_on_from_where_the_record_stood(made: Rig) -> None:
+    before = ring(4)
+    recent = {record.seq: record.chain for record in before}
+    one = store(made, StoredPosition(RecordCursor(5, 4, before[-1].chain), recent))
+    await keep(one, ring(2, first=5, chain=before[-1].chain))
+    assert (one.seq, len(one.recent())) == (6, 6)
 
 
-@simulated
-async def test_nobody_says_how_far_it_goes_while_something_is_on_its_way() -> None:
-    async with rig() as made:
-        made.slow = 1.0
-        one = store(made)
-        keeping = asyncio.create_task(keep(one, ring(1)))
-        await until(lambda: bool(made.log))
-        with pytest.raises(PositionUnknown):
-            one.cursor()
-        # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
-        await stopped(keeping)
-        with pytest.raises(PositionUnknown):
-            one.recent()
-        await until(lambda: bool(made.entries))
-        assert one.cursor().seq == 1
+@on_rig()
+async def test_nobody_says_how_far_it_goes_while_something_is_on_its_way(made: Rig) -> None:
+    made.slow = 1.0
+    one = store(made)
+    keeping = asyncio.create_task(keep(one, ring(1)))
+    await until(lambda: bool(made.log))
+    with pytest.raises(PositionUnknown):
+        one.cursor()
+    # Whoever kept gives up; it comes to the disk all the same, and is not taken again.
+    await stopped(keeping)
+    with pytest.raises(PositionUnknown):
+        one.recent()
+    await until(lambda: bool(made.entries))
+    assert one.cursor().seq == 1
 
 
-@simulated
-async def test_what_the_record_refuses_is_not_kept() -> None:
-    async with rig(Step.TURN) as made:
-        one = store(made)
-        made.problem = DiskFull("here", "no room", "free some")
-        with pytest.raises(TableStopped):
-            await keep(one, ring(3))
-        assert one.cursor() == NO_CURSOR
-        made.problem = None
-        await made.table.try_again("again")
+@on_rig(Step.TURN)
+async def test_what_the_record_refuses_is_not_kept(made: Rig) -> None:
+    one = store(made)
+    made.problem = DiskFull("here", "no room", "free some")
+    with pytest.raises(TableStopped):
         await keep(one, ring(3))
-        assert one.seq == 3
+    assert one.cursor() == NO_CURSOR
+    made.problem = None
+    await made.table.try_again("again")
+    await keep(one, ring(3))
+    assert one.seq == 3
 
 
-@simulated
-async def test_a_cursor_goes_back_only_with_an_adoption() -> None:
-    async with rig() as made:
-        one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
-        with pytest.raises(ValueError, match="does not follow"):
-            await keep(one, ring(1, first=4))
-        await one.adopt(adoption())
-        entry = made.entries[-1]
-        assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
-        assert (entry.data["what"], entry.data["next"]) == ("adopted", 4)
-        assert entry.data["two"] == ["Flo", "Bob"]
-        assert one.cursor().seq == 9  # until it has come
-        await keep(one, ring(2, first=4))
-        assert one.seq == 5
-        with pytest.raises(ValueError, match="does not follow"):
-            await keep(one, ring(1, first=4))
+@on_rig()
+async def test_a_cursor_goes_back_only_with_an_adoption(made: Rig) -> None:
+    one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
+    with pytest.raises(ValueError, match="does not follow"):
+        await keep(one, ring(1, first=4))
+    await one.adopt(adoption())
+    entry = made.entries[-1]
+    assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
+    assert (entry.data["what"], entry.data["next"]) == ("adopted", 4)
+    assert entry.data["two"] == ["Flo", "Bob"]
+    assert one.cursor().seq == 9  # until it has come
+    await keep(one, ring(2, first=4))
+    assert one.seq == 5
+    with pytest.raises(ValueError, match="does not follow"):
+        await keep(one, ring(1, first=4))
 
 
-@simulated
-async def test_an_adoption_that_lets_the_rest_go_has_its_cursor() -> None:
-    async with rig() as made:
-        one = store(made)
+@on_rig()
+async def test_an_adoption_that_lets_the_rest_go_has_its_cursor(made: Rig) -> None:
+    one = store(made)
+    await one.adopt(adoption(skip=True))
+    cursor = made.entries[-1].cursor
+    assert cursor is not None
+    assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
+    assert one.cursor() == RecordCursor(5, 9, b"headhead")
+    await keep(one, ring(1, first=10, chain=b"headhead"))
+    assert one.seq == 10
+
+
+@on_rig()
+async def test_an_adoption_that_is_not_recorded_is_none(made: Rig) -> None:
+    one = store(made)
+    made.problem = DiskFull("here", "no room", "free some")
+    with pytest.raises(TableStopped):
         await one.adopt(adoption(skip=True))
-        cursor = made.entries[-1].cursor
-        assert cursor is not None
-        assert (cursor.epoch, cursor.seq, cursor.chain) == (5, 9, b"headhead".hex())
-        assert one.cursor() == RecordCursor(5, 9, b"headhead")
-        await keep(one, ring(1, first=10, chain=b"headhead"))
-        assert one.seq == 10
-
-
-@simulated
-async def test_an_adoption_that_is_not_recorded_is_none() -> None:
-    async with rig() as made:
-        one = store(made)
-        made.problem = DiskFull("here", "no room", "free some")
-        with pytest.raises(TableStopped):
-            await one.adopt(adoption(skip=True))
-        assert one.cursor() == NO_CURSOR
+    assert one.cursor() == NO_CURSOR
 
 
 @simulated

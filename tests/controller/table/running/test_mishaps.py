@@ -33,7 +33,7 @@ from firmware_protocol.device import (
 )
 from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import lit, mechanism
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.killing import CARDS, ROOMLESS, is_ready
 from tests.support.table.simulated.serving import (
@@ -41,8 +41,9 @@ from tests.support.table.simulated.serving import (
     FLOOR,
     SHOE,
     STATION,
-    right,
-    room,
+    Room,
+    Served,
+    kept,
     served,
     serving,
     verified,
@@ -51,386 +52,360 @@ from tests.support.table.simulated.serving import (
 # --- devices that are away --------------------------------------------------------------------
 
 
-@simulated
-async def test_a_shoe_that_is_unplugged_in_a_round(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Plug(connected=False))
-        await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
-        assert one.state.lost == ("shoe",)
-        await asyncio.sleep(60)
-        assert one.at(Step.DEVICE)
-        one.room.shoe.request(Plug(connected=True))
-        await until(lambda: one.at(Step.FELT), 10)
-        await one.to_end()
+@simulated_in(verified)
+async def test_a_shoe_that_is_unplugged_in_a_round(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Plug(connected=False))
+    await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
+    assert one.state.lost == ("shoe",)
+    await asyncio.sleep(60)
+    assert one.at(Step.DEVICE)
+    one.room.shoe.request(Plug(connected=True))
+    await until(lambda: one.at(Step.FELT), 10)
+    await one.to_end()
     assert [type(event).__name__ for event in one.events()].count("DeviceLost") == 1
 
 
-@simulated
-async def test_a_cable_that_is_touched_holds_nobody_up(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Plug(connected=False))
-        await asyncio.sleep(0.3)
-        one.room.shoe.request(Plug(connected=True))
-        await until(lambda: is_ready(one, SHOE), LOST_AFTER)
-        await one.to_end()
+@simulated_in(verified)
+async def test_a_cable_that_is_touched_holds_nobody_up(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Plug(connected=False))
+    await asyncio.sleep(0.3)
+    one.room.shoe.request(Plug(connected=True))
+    await until(lambda: is_ready(one, SHOE), LOST_AFTER)
+    await one.to_end()
     assert not [event for event in one.events() if isinstance(event, events.DeviceLost)]
     assert one.whats("link").count("PortGone") == 1
 
 
-@simulated
-async def test_a_frozen_shoe_is_a_lost_one(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Freeze(on=True))
-        await until(lambda: one.at(Step.DEVICE), 30)
-        one.room.shoe.request(Freeze(on=False))
-        await until(lambda: one.at(Step.FELT), 30)
-        await one.to_end()
+@simulated_in(verified)
+async def test_a_frozen_shoe_is_a_lost_one(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Freeze(on=True))
+    await until(lambda: one.at(Step.DEVICE), 30)
+    one.room.shoe.request(Freeze(on=False))
+    await until(lambda: one.at(Step.FELT), 30)
+    await one.to_end()
 
 
-@simulated
-async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(
-    tmp_path: Path,
-) -> None:
-    async with verified(tmp_path, "classic", *CARDS) as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.request(CutPower(at="after_commit", off_ms=300))
-        one.room.shoe.request(Draw())
-        await until(lambda: one.state.dealt == 3, 20)
-        await one.to_end()
-        assert one.state.shoe.rounds == 1
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(one: Served) -> None:
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    one.room.shoe.request(CutPower(at="after_commit", off_ms=300))
+    one.room.shoe.request(Draw())
+    await until(lambda: one.state.dealt == 3, 20)
+    await one.to_end()
+    assert one.state.shoe.rounds == 1
     felt = [one for one in one.data("device") if one["what"] in ("CardSeen", "ShoeCardRead")]
     positions = [data["pos"] for data in felt]
     assert sorted(set(positions)) == list(range(1, max(positions) + 1))
 
 
-@simulated
-async def test_a_station_that_is_away_is_told_and_stops_nobody(tmp_path: Path) -> None:
+@simulated_in(verified, "mega")
+async def test_a_station_that_is_away_is_told_and_stops_nobody(one: Served) -> None:
     """Where players may decide by hand signals too, the dealer enters them."""
-    async with verified(tmp_path, "mega") as one:
-        await one.to_step(Step.TURN)
-        assert one.room.station is not None
-        one.room.station.request(Plug(connected=False))
-        await until(lambda: one.state.lost == ("station",), LOST_AFTER + 1)
-        assert one.at(Step.TURN)
-        await one.to_end()
-        one.room.station.request(Plug(connected=True))
-        await until(lambda: one.state.lost == (), 10)
-        await until(lambda: is_ready(one, STATION))
+    await one.to_step(Step.TURN)
+    assert one.room.station is not None
+    one.room.station.request(Plug(connected=False))
+    await until(lambda: one.state.lost == ("station",), LOST_AFTER + 1)
+    assert one.at(Step.TURN)
+    await one.to_end()
+    one.room.station.request(Plug(connected=True))
+    await until(lambda: one.state.lost == (), 10)
+    await until(lambda: is_ready(one, STATION))
 
 
-@simulated
-async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Plug(connected=False))
-        await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
-        await one.robot.act("CountersAccepted", "two")
-        assert one.at(Step.FELT)
-        await one.robot.act("FeltConfirmed")
-        assert one.at(Step.TURN)
-        await one.robot.act("RoundVoided", "two", reason="the shoe is broken")
-        await one.to_step(Step.CLEARING)
+@simulated_in(verified)
+async def test_a_lost_shoe_that_two_people_accept_lets_the_floor_void(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Plug(connected=False))
+    await until(lambda: one.at(Step.DEVICE), LOST_AFTER + 1)
+    await one.robot.act("CountersAccepted", "two")
+    assert one.at(Step.FELT)
+    await one.robot.act("FeltConfirmed")
+    assert one.at(Step.TURN)
+    await one.robot.act("RoundVoided", "two", reason="the shoe is broken")
+    await one.to_step(Step.CLEARING)
 
 
 # --- the shoe ---------------------------------------------------------------------------------
 
 
-@simulated
-async def test_a_cover_that_is_opened_in_a_round(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(MoveCover(open=True))
-        await until(lambda: one.at(Step.DEVICE))
-        one.room.shoe.request(TamperWith(source="reader"))
-        one.room.shoe.request(MoveCover(open=False))
-        await asyncio.sleep(5)
-        assert one.at(Step.DEVICE)  # somebody is at the reader still
-        one.room.shoe.request(TamperWith(source="reader", active=False))
-        await until(lambda: one.at(Step.FELT))
-        await one.to_end()
+@simulated_in(verified)
+async def test_a_cover_that_is_opened_in_a_round(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(MoveCover(open=True))
+    await until(lambda: one.at(Step.DEVICE))
+    one.room.shoe.request(TamperWith(source="reader"))
+    one.room.shoe.request(MoveCover(open=False))
+    await asyncio.sleep(5)
+    assert one.at(Step.DEVICE)  # somebody is at the reader still
+    one.room.shoe.request(TamperWith(source="reader", active=False))
+    await until(lambda: one.at(Step.FELT))
+    await one.to_end()
 
 
-@simulated
-async def test_a_jam_is_there_still_after_a_start(tmp_path: Path) -> None:
+@simulated_in(kept, "classic")
+async def test_a_jam_is_there_still_after_a_start(made: Room) -> None:
     """It was told before, and is not told again: the shoe says how it is when it is found."""
-    async with room(tmp_path, "classic") as made:
-        async with served(made) as one:
-            await one.to_step(Step.TURN)
-            made.shoe.request(SetJam(code="stuck"))
-            await until(lambda: one.at(Step.DEVICE))
-            await asyncio.sleep(1)
-        async with served(made) as two:
-            await until(lambda: two.at(Step.FELT), 20)
-            await two.robot.act("FeltConfirmed")
-            await asyncio.sleep(20)
-            assert two.at(Step.DEVICE)
-            made.shoe.request(SetJam(code=None))
-            await two.to_end()
-        right(made)
-
-
-@simulated
-async def test_a_card_forced_out_is_the_next_one(tmp_path: Path) -> None:
-    """Nobody has seen it: it is bound and sealed, and must be used."""
-    async with verified(tmp_path, "classic", *CARDS) as one:
+    async with served(made) as one:
         await one.to_step(Step.TURN)
-        one.room.shoe.request(Draw(force=True))
-        await until(lambda: one.state.spare is not None)
-        assert one.state.spare is not None
-        assert one.state.spare.card == -1
-        await one.to_end()
+        made.shoe.request(SetJam(code="stuck"))
+        await until(lambda: one.at(Step.DEVICE))
+        await asyncio.sleep(1)
+    async with served(made) as two:
+        await until(lambda: two.at(Step.FELT), 20)
+        await two.robot.act("FeltConfirmed")
+        await asyncio.sleep(20)
+        assert two.at(Step.DEVICE)
+        made.shoe.request(SetJam(code=None))
+        await two.to_end()
+
+
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_card_forced_out_is_the_next_one(one: Served) -> None:
+    """Nobody has seen it: it is bound and sealed, and must be used."""
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Draw(force=True))
+    await until(lambda: one.state.spare is not None)
+    assert one.state.spare is not None
+    assert one.state.spare.card == -1
+    await one.to_end()
     laid = [event for event in one.events() if isinstance(event, events.CardDrawn) and event.spare]
     assert [event.card for event in laid] == [9]  # the ten of clubs, at its place
 
 
-@simulated
-async def test_a_card_that_goes_back_is_people_s_to_look_for(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Retract())
-        await until(lambda: one.at(Step.DEVICE))
-        await one.robot.act("CountersAccepted", "two")
-        await one.robot.act("FeltConfirmed")
-        await one.robot.act("RoundVoided", "two", reason="a card is back in the shoe")
+@simulated_in(verified)
+async def test_a_card_that_goes_back_is_people_s_to_look_for(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Retract())
+    await until(lambda: one.at(Step.DEVICE))
+    await one.robot.act("CountersAccepted", "two")
+    await one.robot.act("FeltConfirmed")
+    await one.robot.act("RoundVoided", "two", reason="a card is back in the shoe")
 
 
 @pytest.mark.parametrize("read", ["low", "unreadable", "too_fast"])
-@simulated
-async def test_a_card_that_is_not_read_is_entered_from_the_felt(read: str, tmp_path: Path) -> None:
-    async with verified(tmp_path, "classic", *CARDS) as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.request(Draw(read=read))  # type: ignore[arg-type]
-        await until(lambda: one.at(Step.CARD_ENTRY, Step.HELD))
-        await one.to_end()
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_card_that_is_not_read_is_entered_from_the_felt(one: Served, read: str) -> None:
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    one.room.shoe.request(Draw(read=read))  # type: ignore[arg-type]
+    await until(lambda: one.at(Step.CARD_ENTRY, Step.HELD))
+    await one.to_end()
     entered = [event.card for event in one.events() if isinstance(event, events.CardEntered)]
     assert entered == [20]  # the eight of diamonds
 
 
-@simulated
-async def test_two_cards_that_come_together(tmp_path: Path) -> None:
-    async with verified(tmp_path, "classic", *CARDS) as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.request(Draw(double=True))
-        await until(lambda: len(one.state.holds) == 2)
-        assert [held.what.value for held in one.state.holds] == [
-            "card_unreadable",
-            "unknown_card",
-        ]
-        await one.robot.act("FloorRuled", "two", way="discard")
-        assert one.at(Step.CARD_ENTRY)
-        await one.robot.act("CardEntered", card=20)
-        await one.robot.act("CardConfirmed", "floor")
-        await one.to_end()
+@simulated_in(verified, "classic", *CARDS)
+async def test_two_cards_that_come_together(one: Served) -> None:
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    one.room.shoe.request(Draw(double=True))
+    await until(lambda: len(one.state.holds) == 2)
+    assert [held.what.value for held in one.state.holds] == [
+        "card_unreadable",
+        "unknown_card",
+    ]
+    await one.robot.act("FloorRuled", "two", way="discard")
+    assert one.at(Step.CARD_ENTRY)
+    await one.robot.act("CardEntered", card=20)
+    await one.robot.act("CardConfirmed", "floor")
+    await one.to_end()
 
 
-@simulated
-async def test_a_face_up_card_is_pulled_out_and_not_dealt(tmp_path: Path) -> None:
-    async with verified(tmp_path, "classic", *CARDS) as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
-        await one.robot.act("FaceUpCardFound", card=20)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.shoe.request(Draw())
-        await asyncio.sleep(1)
-        assert one.state.dealt == 1
-        await one.to(lambda s: s.dealt == 2)
-        assert one.state.hands[1].cards == (34,)  # the nine of hearts took its place
-        await one.to_end()
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_face_up_card_is_pulled_out_and_not_dealt(one: Served) -> None:
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 1)
+    await one.robot.act("FaceUpCardFound", card=20)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    one.room.shoe.request(Draw())
+    await asyncio.sleep(1)
+    assert one.state.dealt == 1
+    await one.to(lambda s: s.dealt == 2)
+    assert one.state.hands[1].cards == (34,)  # the nine of hearts took its place
+    await one.to_end()
     assert sum("discarded" in data for data in one.data("device")) == 1
 
 
-@simulated
-async def test_other_cards_in_the_shoe_in_a_round(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.TURN)
-        one.room.shoe.request(Load(decks=6, seed=4))
-        await until(lambda: one.at(Step.DEVICE))
-        assert "cards were put in" in one.table.shown.state.holds[-1].detail or one.state.lost
-        await asyncio.sleep(5)
-        assert one.at(Step.DEVICE)  # the cover is closed again, the cards are others
+@simulated_in(verified)
+async def test_other_cards_in_the_shoe_in_a_round(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.request(Load(decks=6, seed=4))
+    await until(lambda: one.at(Step.DEVICE))
+    assert "cards were put in" in one.table.shown.state.holds[-1].detail or one.state.lost
+    await asyncio.sleep(5)
+    assert one.at(Step.DEVICE)  # the cover is closed again, the cards are others
 
 
-@simulated
-async def test_a_shoe_that_is_short_of_cards(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.LOADING)
-        one.room.shoe.request(Load(decks=6, seed=4, remove=("Ac",)))
-        await until(lambda: one.at(Step.HELD))
-        assert one.state.holds[-1].detail == "311 cards of 312"
+@simulated_in(verified)
+async def test_a_shoe_that_is_short_of_cards(one: Served) -> None:
+    await one.to_step(Step.LOADING)
+    one.room.shoe.request(Load(decks=6, seed=4, remove=("Ac",)))
+    await until(lambda: one.at(Step.HELD))
+    assert one.state.holds[-1].detail == "311 cards of 312"
 
 
 # --- the shuffler -----------------------------------------------------------------------------
 
 
-@simulated
-async def test_a_batch_with_another_card_in_it(tmp_path: Path) -> None:
+@simulated_in(verified)
+async def test_a_batch_with_another_card_in_it(one: Served) -> None:
     """The shuffler knows the cards: fifty-two of them are not enough."""
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.SHUFFLE_NEEDED)
-        assert one.room.shuffler is not None
-        one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
-        await asyncio.sleep(0.1)
-        await one.robot.act("ShuffleStarted")
-        await until(lambda: one.at(Step.HELD), 10)
-        assert one.state.holds[-1].detail == "1 missing, 1 extra"
+    await one.to_step(Step.SHUFFLE_NEEDED)
+    assert one.room.shuffler is not None
+    one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
+    await asyncio.sleep(0.1)
+    await one.robot.act("ShuffleStarted")
+    await until(lambda: one.at(Step.HELD), 10)
+    assert one.state.holds[-1].detail == "1 missing, 1 extra"
 
 
-@simulated
-async def test_a_start_that_was_refused_is_asked_for_again(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.SHUFFLE_NEEDED)
-        assert one.room.shuffler is not None
-        one.room.shuffler.request(SetJam(code="stuck"))
-        await until(lambda: "shuffler" in one.state.lost)
-        one.room.shuffler.request(SetJam(code=None))
-        await one.to_step(Step.SHUFFLE_NEEDED)
-        one.room.shuffler.request(Put(decks=6))
-        one.room.shuffler.request(Plug(connected=False))
-        await until(lambda: not is_ready(one, "SF-1"))
-        await one.robot.act("ShuffleStarted")
-        await until(lambda: bool(one.table.shuffle_problem))
-        one.room.shuffler.request(Plug(connected=True))
-        await until(lambda: is_ready(one, "SF-1"))
-        await asyncio.sleep(10)
-        await one.to_step(Step.SHUFFLING)
-        await asyncio.sleep(10)
-        assert one.at(Step.SHUFFLING)  # never by itself
-        with pytest.raises(BadAct, match="the dealer or the floor"):
-            await one.table.shuffle_again(_technician())
+@simulated_in(verified)
+async def test_a_start_that_was_refused_is_asked_for_again(one: Served) -> None:
+    await one.to_step(Step.SHUFFLE_NEEDED)
+    assert one.room.shuffler is not None
+    one.room.shuffler.request(SetJam(code="stuck"))
+    await until(lambda: "shuffler" in one.state.lost)
+    one.room.shuffler.request(SetJam(code=None))
+    await one.to_step(Step.SHUFFLE_NEEDED)
+    one.room.shuffler.request(Put(decks=6))
+    one.room.shuffler.request(Plug(connected=False))
+    await until(lambda: not is_ready(one, "SF-1"))
+    await one.robot.act("ShuffleStarted")
+    await until(lambda: bool(one.table.shuffle_problem))
+    one.room.shuffler.request(Plug(connected=True))
+    await until(lambda: is_ready(one, "SF-1"))
+    await asyncio.sleep(10)
+    await one.to_step(Step.SHUFFLING)
+    await asyncio.sleep(10)
+    assert one.at(Step.SHUFFLING)  # never by itself
+    with pytest.raises(BadAct, match="the dealer or the floor"):
+        await one.table.shuffle_again(_technician())
+    await one.table.shuffle_again(DEALER)
+    await until(lambda: one.at(Step.LOADING), 10)
+    assert one.table.shuffle_problem == ""
+    with pytest.raises(BadAct, match="no shuffle"):
         await one.table.shuffle_again(DEALER)
-        await until(lambda: one.at(Step.LOADING), 10)
-        assert one.table.shuffle_problem == ""
-        with pytest.raises(BadAct, match="no shuffle"):
-            await one.table.shuffle_again(DEALER)
     assert one.whats("device").count("ShuffleStarted") == 1
 
 
-@simulated
-async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(tmp_path: Path) -> None:
+@simulated_in(kept)
+async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(made: Room) -> None:
     """Nothing shuffles then, and people are told what to do; also after a start."""
-    async with room(tmp_path) as made:
-        async with served(made) as one:
-            await one.to_step(Step.SHUFFLE_NEEDED)
-            await one.robot.act("ShuffleStarted")
-            assert one.table.shuffle_problem == ""
-            await until(lambda: one.at(Step.HELD), 20)
-            assert one.state.holds[-1].detail == "312 missing, 0 extra"
-            assert one.table.shuffle_problem == ""
-            await one.robot.act("FloorRuled", "two", way="resume")
-            assert one.at(Step.SHUFFLING)
-            assert one.table.shuffle_problem == NONE_RUNS
-        async with served(made) as one:
-            assert one.at(Step.SHUFFLING)
-            assert one.table.shuffle_problem == NONE_RUNS
-            assert made.shuffler is not None
-            made.shuffler.request(Put(decks=6))
-            await asyncio.sleep(0.1)
-            await one.table.shuffle_again(DEALER)
-            assert one.table.shuffle_problem == ""
-            await until(lambda: one.at(Step.LOADING), 10)
-            assert one.table.shuffle_problem == ""
-        right(made)
-
-
-@simulated
-async def test_a_shuffle_that_runs_on_while_the_floor_is_called(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
+    async with served(made) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
-        assert one.room.shuffler is not None
-        one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
-        one.room.shuffler.request(Put(decks=6))
         await one.robot.act("ShuffleStarted")
-        await asyncio.sleep(1)
-        await one.robot.act("FloorCalled", seat=0)
-        assert one.at(Step.HELD)
-        await one.robot.act("FloorRuled", "floor", way="resume")
-        assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
-        await until(lambda: one.at(Step.LOADING), 30)
+        assert one.table.shuffle_problem == ""
+        await until(lambda: one.at(Step.HELD), 20)
+        assert one.state.holds[-1].detail == "312 missing, 0 extra"
+        assert one.table.shuffle_problem == ""
+        await one.robot.act("FloorRuled", "two", way="resume")
+        assert one.at(Step.SHUFFLING)
+        assert one.table.shuffle_problem == NONE_RUNS
+    async with served(made) as one:
+        assert one.at(Step.SHUFFLING)
+        assert one.table.shuffle_problem == NONE_RUNS
+        assert made.shuffler is not None
+        made.shuffler.request(Put(decks=6))
+        await asyncio.sleep(0.1)
+        await one.table.shuffle_again(DEALER)
+        assert one.table.shuffle_problem == ""
+        await until(lambda: one.at(Step.LOADING), 10)
+        assert one.table.shuffle_problem == ""
+
+
+@simulated_in(verified)
+async def test_a_shuffle_that_runs_on_while_the_floor_is_called(one: Served) -> None:
+    await one.to_step(Step.SHUFFLE_NEEDED)
+    assert one.room.shuffler is not None
+    one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
+    one.room.shuffler.request(Put(decks=6))
+    await one.robot.act("ShuffleStarted")
+    await asyncio.sleep(1)
+    await one.robot.act("FloorCalled", seat=0)
+    assert one.at(Step.HELD)
+    await one.robot.act("FloorRuled", "floor", way="resume")
+    assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
+    await until(lambda: one.at(Step.LOADING), 30)
 
 
 def _technician() -> events.Actor:
     return events.Actor("technician", "Tim")
 
 
-@simulated
-async def test_a_shuffle_that_is_broken_off(tmp_path: Path) -> None:
-    async with verified(tmp_path) as one:
-        await one.to_step(Step.SHUFFLE_NEEDED)
-        shuffler = one.room.shuffler
-        assert shuffler is not None
-        shuffler.request(ShufflePace(shuffle_ms=5000))
-        shuffler.request(Put(decks=6))
-        await one.robot.act("ShuffleStarted")
-        await until(lambda: mechanism(shuffler)["running"] > 0)
-        shuffler.request(CutPower(off_ms=500))
-        await until(lambda: one.at(Step.DEVICE), 20)
-        assert "broken off" in one.state.holds[-1].detail
-        await one.robot.act("CountersAccepted", "two")
-        await one.robot.act("FeltConfirmed")
-        assert one.at(Step.SHUFFLING)
-        await asyncio.sleep(5)
-        await one.table.shuffle_again(FLOOR)
-        await until(lambda: one.at(Step.LOADING), 20)
+@simulated_in(verified)
+async def test_a_shuffle_that_is_broken_off(one: Served) -> None:
+    await one.to_step(Step.SHUFFLE_NEEDED)
+    shuffler = one.room.shuffler
+    assert shuffler is not None
+    shuffler.request(ShufflePace(shuffle_ms=5000))
+    shuffler.request(Put(decks=6))
+    await one.robot.act("ShuffleStarted")
+    await until(lambda: mechanism(shuffler)["running"] > 0)
+    shuffler.request(CutPower(off_ms=500))
+    await until(lambda: one.at(Step.DEVICE), 20)
+    assert "broken off" in one.state.holds[-1].detail
+    await one.robot.act("CountersAccepted", "two")
+    await one.robot.act("FeltConfirmed")
+    assert one.at(Step.SHUFFLING)
+    await asyncio.sleep(5)
+    await one.table.shuffle_again(FLOOR)
+    await until(lambda: one.at(Step.LOADING), 20)
 
 
 # --- the record -------------------------------------------------------------------------------
 
 
-@simulated
-async def test_a_disk_without_room_in_a_round(tmp_path: Path) -> None:
-    async with verified(tmp_path, "mega") as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        acked = one.room.shoe.stand.firmware.records.room.acked
-        one.room.book.refusing = ROOMLESS
-        one.room.shoe.request(Draw())
-        await until(lambda: bool(one.table.shown.stopped))
-        await asyncio.sleep(1)
-        # No acknowledgement, no effect, all safe.
-        assert (one.room.shoe.stand.firmware.records.room.acked, one.state.dealt) == (acked, 2)
-        assert mechanism(one.room.shoe)["lock"] == "locked"
-        assert one.room.station is not None
-        lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
-        assert (lamps["rgb"], lamps["pattern"]) == ([255, 0, 0], "blink")
-        with pytest.raises(TableStopped, match="no room"):
-            await one.robot.act("FloorCalled")
-        await asyncio.sleep(30)
-        one.room.book.refusing = None
-        await until(lambda: not one.table.shown.stopped, 5)
-        await until(lambda: one.state.dealt == 3, 10)  # it has come again, once
-        await one.to_end()
-        assert one.state.lost == ()
+@simulated_in(verified, "mega")
+async def test_a_disk_without_room_in_a_round(one: Served) -> None:
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    acked = one.room.shoe.stand.firmware.records.room.acked
+    one.room.book.refusing = ROOMLESS
+    one.room.shoe.request(Draw())
+    await until(lambda: bool(one.table.shown.stopped))
+    await asyncio.sleep(1)
+    # No acknowledgement, no effect, all safe.
+    assert (one.room.shoe.stand.firmware.records.room.acked, one.state.dealt) == (acked, 2)
+    assert mechanism(one.room.shoe)["lock"] == "locked"
+    assert one.room.station is not None
+    lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
+    assert (lamps["rgb"], lamps["pattern"]) == ([255, 0, 0], "blink")
+    with pytest.raises(TableStopped, match="no room"):
+        await one.robot.act("FloorCalled")
+    await asyncio.sleep(30)
+    one.room.book.refusing = None
+    await until(lambda: not one.table.shown.stopped, 5)
+    await until(lambda: one.state.dealt == 3, 10)  # it has come again, once
+    await one.to_end()
+    assert one.state.lost == ()
     texts = [data["text"] for data in one.data("note")]
     assert texts == [f"recorded again; nothing could be recorded since: {ROOMLESS}"]
 
 
 @pytest.mark.parametrize("seconds", [3.5, 30.0])
-@simulated
-async def test_a_disk_that_stalls(seconds: float, tmp_path: Path) -> None:
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_disk_that_stalls(one: Served, seconds: float) -> None:
     """No card comes out meanwhile; what was drawn is taken once, whether or not its shoe has given
     up waiting."""
-    async with verified(tmp_path, "classic", *CARDS) as one:
-        await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
-        await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
-        one.room.book.slow = seconds
-        one.room.shoe.request(Draw())
-        await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
-        assert one.table.table.append_seconds >= SLOW_AFTER
-        await asyncio.sleep(0.2)
-        assert mechanism(one.room.shoe)["lock"] == "locked"
-        assert one.state.dealt == 2
-        one.room.book.slow = 0.001
-        await until(lambda: one.state.dealt == 3, 60)
-        await until(lambda: not one.table.shown.stopped, 60)
-        assert one.table.table.append_seconds == 0
-        await until(lambda: is_ready(one, SHOE), LOST_AFTER)
-        await one.to_end()
-        assert one.state.lost == ()
+    await one.to(lambda s: s.step is Step.DEALING and s.dealt == 2)
+    await until(lambda: mechanism(one.room.shoe)["lock"] == "open")
+    one.room.book.slow = seconds
+    one.room.shoe.request(Draw())
+    await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
+    assert one.table.table.append_seconds >= SLOW_AFTER
+    await asyncio.sleep(0.2)
+    assert mechanism(one.room.shoe)["lock"] == "locked"
+    assert one.state.dealt == 2
+    one.room.book.slow = 0.001
+    await until(lambda: one.state.dealt == 3, 60)
+    await until(lambda: not one.table.shown.stopped, 60)
+    assert one.table.table.append_seconds == 0
+    await until(lambda: is_ready(one, SHOE), LOST_AFTER)
+    await one.to_end()
+    assert one.state.lost == ()
 
 
 @simulated

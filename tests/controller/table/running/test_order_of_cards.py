@@ -19,7 +19,7 @@ from drivers.devices import LinkState
 from firmware_protocol.device import CannotDo, Draw, Load, Plug, Put
 from hil.devices import shoe_cards
 from hil.table.robots.robot import card_of, mechanism
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import FLOOR, SECOND, SHOE, room, whole
@@ -72,21 +72,19 @@ RISING: Final = ("Kc", "2c", "3c", "4c", "5c", "6c", "7c", "8c", "Th", "Ts", "9d
 THREE: Final = tuple((seat, "main", 1000) for seat in (1, 2, 3))
 
 
-@simulated
-async def test_a_card_that_lies_face_down_rings_no_alarm(tmp_path: Path) -> None:
+@simulated_in(opened, Setting(cards=RISING, wagers=THREE, plan={}))
+async def test_a_card_that_lies_face_down_rings_no_alarm(t: Told) -> None:
     """It would be the seventh of its suit in a row: nobody is told before it is turned over."""
-
-    async with opened(tmp_path, Setting(cards=RISING, wagers=THREE, plan={})) as t:
-        await t.to_step(Step.REVEAL)
-        assert "DeckSuspect" not in t.names()
-        await t.reveals()
-        assert t.names()[-2:] == ["HoleRevealed", "DeckSuspect"]
-        t.shows(
-            "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
-            "bring a second person"
-        )
-        await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-        await t.to_end()
+    await t.to_step(Step.REVEAL)
+    assert "DeckSuspect" not in t.names()
+    await t.reveals()
+    assert t.names()[-2:] == ["HoleRevealed", "DeckSuspect"]
+    t.shows(
+        "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
+        "bring a second person"
+    )
+    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
+    await t.to_end()
 
 
 @simulated
@@ -102,15 +100,14 @@ async def test_another_card_in_its_place_rings_none_at_all(tmp_path: Path) -> No
 # --- the decks of the sheet, and batches that take turns ----------------------------------------
 
 
-@simulated
-async def test_the_shuffler_is_told_the_decks_of_the_sheet(tmp_path: Path) -> None:
-    async with opened(tmp_path, Setting(options={"decks": 8})) as t:
-        await t.to_step(Step.LOADING)
-        begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
-        assert [data["decks"] for data in begun] == [8]
-        t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
-        done = [data for data in t.data("device") if data["what"] == "ShuffleDone"]
-        assert [(data["count"], data["missing"], data["extra"]) for data in done] == [(416, 0, 0)]
+@simulated_in(opened, Setting(options={"decks": 8}))
+async def test_the_shuffler_is_told_the_decks_of_the_sheet(t: Told) -> None:
+    await t.to_step(Step.LOADING)
+    begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
+    assert [data["decks"] for data in begun] == [8]
+    t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
+    done = [data for data in t.data("device") if data["what"] == "ShuffleDone"]
+    assert [(data["count"], data["missing"], data["extra"]) for data in done] == [(416, 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -124,48 +121,43 @@ async def test_the_shuffler_is_told_the_decks_of_the_sheet(tmp_path: Path) -> No
     ],
     ids=["two decks", "eight decks", "311 cards", "313 cards", "another card"],
 )
-@simulated
-async def test_a_batch_that_is_not_the_decks_of_the_sheet(
-    put: Put, said: str, tmp_path: Path
-) -> None:
-    async with opened(tmp_path) as t:
-        await t.to_step(Step.SHUFFLE_NEEDED)
-        assert t.room.shuffler is not None
-        t.room.shuffler.request(put)
-        await t.does("ShuffleStarted")
-        await until(lambda: t.at(Step.HELD), 10)
-        assert t.state.holds[-1].detail == said
-        assert t.state.holds[-1].what is Odd.DECK_SUSPECT
+@simulated_in(opened)
+async def test_a_batch_that_is_not_the_decks_of_the_sheet(t: Told, put: Put, said: str) -> None:
+    await t.to_step(Step.SHUFFLE_NEEDED)
+    assert t.room.shuffler is not None
+    t.room.shuffler.request(put)
+    await t.does("ShuffleStarted")
+    await until(lambda: t.at(Step.HELD), 10)
+    assert t.state.holds[-1].detail == said
+    assert t.state.holds[-1].what is Odd.DECK_SUSPECT
 
 
 BATCHES: Final = Setting(house=DeviceSettings(backs=(1, 2)), options=ONE)
 
 
-@simulated
-async def test_batches_of_two_backs_take_turns(tmp_path: Path) -> None:
-    async with opened(tmp_path, BATCHES) as t:
-        for back in (1, 2, 1):
-            await a_round(t)
-            assert t.table.table.now.memory.back == back
-            await shuffled(t)
-            assert t.at(Step.LOADING)
-        assert "DeckSuspect" not in t.names()
-
-
-@simulated
-async def test_a_batch_that_is_not_the_other_one(tmp_path: Path) -> None:
-    """The cards that were dealt came out of the shuffler at once: its lamp alone is not enough."""
-    async with opened(tmp_path, BATCHES) as t:
+@simulated_in(opened, BATCHES)
+async def test_batches_of_two_backs_take_turns(t: Told) -> None:
+    for back in (1, 2, 1):
         await a_round(t)
+        assert t.table.table.now.memory.back == back
         await shuffled(t)
-        await t.to(lambda s: len(s.seats) == 2)
-        with batch(1):
-            await t.draws()
-        assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
-        assert t.at(Step.HELD)
-        await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-        await a_round(t)  # of other decks, whichever batch they are
-        assert t.names().count("DeckSuspect") == 1
+        assert t.at(Step.LOADING)
+    assert "DeckSuspect" not in t.names()
+
+
+@simulated_in(opened, BATCHES)
+async def test_a_batch_that_is_not_the_other_one(t: Told) -> None:
+    """The cards that were dealt came out of the shuffler at once: its lamp alone is not enough."""
+    await a_round(t)
+    await shuffled(t)
+    await t.to(lambda s: len(s.seats) == 2)
+    with batch(1):
+        await t.draws()
+    assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
+    assert t.at(Step.HELD)
+    await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
+    await a_round(t)  # of other decks, whichever batch they are
+    assert t.names().count("DeckSuspect") == 1
 
 
 @simulated
@@ -277,85 +269,76 @@ def of(out: int, seen: int, **more: Any) -> dict[str, Any]:
 # --- counted when it closes -------------------------------------------------------------------
 
 
-@simulated
-async def test_a_shoe_is_counted_when_it_is_taken_out(tmp_path: Path) -> None:
+@simulated_in(opened)
+async def test_a_shoe_is_counted_when_it_is_taken_out(t: Told) -> None:
     """The burned card was seen by nobody; all others were."""
-
-    async with opened(tmp_path) as t:
-        await a_round(t)
-        assert counted(t) == []  # never while it is live
-        await shuffled(t)
-        assert counted(t) == [of(8, 7)]
-        assert t.at(Step.LOADING)
-        assert "DeckSuspect" not in t.names()
+    await a_round(t)
+    assert counted(t) == []  # never while it is live
+    await shuffled(t)
+    assert counted(t) == [of(8, 7)]
+    assert t.at(Step.LOADING)
+    assert "DeckSuspect" not in t.names()
 
 
-@simulated
-async def test_a_duplicate_that_the_floor_let_pass_is_counted(tmp_path: Path) -> None:
+@simulated_in(opened, Setting(options=ONE, plan={}))
+async def test_a_duplicate_that_the_floor_let_pass_is_counted(t: Told) -> None:
     """It was told when it came, and is not told again."""
+    top = (BURNED[0], "9c", "8c", "8s", "9c", "Kc", "Td")
+    t.robot.cards = lambda: whole(t.room, top)[:52]
+    await t.to_deal(3)
+    await t.draws()
+    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
+    await t.to_end()
+    await shuffled(t)
+    assert counted(t) == [of(7, 6, extra=[card_of("9c")])]
+    assert t.at(Step.LOADING)
 
-    async with opened(tmp_path, Setting(options=ONE, plan={})) as t:
-        top = (BURNED[0], "9c", "8c", "8s", "9c", "Kc", "Td")
-        t.robot.cards = lambda: whole(t.room, top)[:52]
-        await t.to_deal(3)
+
+@simulated_in(opened)
+async def test_a_foreign_back_that_the_floor_let_pass_is_counted(t: Told) -> None:
+    await t.to_card(1)
+    with batch(2):
         await t.draws()
-        await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-        await t.to_end()
-        await shuffled(t)
-        assert counted(t) == [of(7, 6, extra=[card_of("9c")])]
-        assert t.at(Step.LOADING)
+    t.shows(
+        "Floor: rule on decks in doubt, foreign back - decks out of play, or play on - "
+        "bring a second person"
+    )
+    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
+    await t.to_end()
+    await shuffled(t)
+    assert counted(t) == [of(8, 7, foreign=1)]
+    assert t.at(Step.LOADING)
 
 
-@simulated
-async def test_a_foreign_back_that_the_floor_let_pass_is_counted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as t:
-        await t.to_card(1)
-        with batch(2):
-            await t.draws()
-        t.shows(
-            "Floor: rule on decks in doubt, foreign back - decks out of play, or play on - "
-            "bring a second person"
-        )
-        await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-        await t.to_end()
-        await shuffled(t)
-        assert counted(t) == [of(8, 7, foreign=1)]
-        assert t.at(Step.LOADING)
-
-
-@simulated
-async def test_a_shoe_that_runs_out_too_early(tmp_path: Path) -> None:
+@simulated_in(opened, Setting(options=ONE))
+async def test_a_shoe_that_runs_out_too_early(t: Told) -> None:
     """It was loaded with fifty-two cards, and not all of them have come."""
-
-    async with opened(tmp_path, Setting(options=ONE)) as t:
-        await t.to_card(1)
-        await t.does("ShoeRanOut")
-        t.shows(
-            "Floor: rule on decks in doubt, cards missing - decks out of play, or play on - "
-            "bring a second person"
-        )
-        assert counted(t) == [of(7, 5, missing=45)]
-        suspect = t.made()[-1].event
-        assert isinstance(suspect, events.DeckSuspect)
-        assert (suspect.actor.name, suspect.why) == ("shoe", "short")
-        await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-        await t.to_end()
-        assert t.nets() == {1: 0, 2: 0}
+    await t.to_card(1)
+    await t.does("ShoeRanOut")
+    t.shows(
+        "Floor: rule on decks in doubt, cards missing - decks out of play, or play on - "
+        "bring a second person"
+    )
+    assert counted(t) == [of(7, 5, missing=45)]
+    suspect = t.made()[-1].event
+    assert isinstance(suspect, events.DeckSuspect)
+    assert (suspect.actor.name, suspect.why) == ("shoe", "short")
+    await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
+    await t.to_end()
+    assert t.nets() == {1: 0, 2: 0}
 
 
-@simulated
-async def test_a_table_that_closes_counts_its_shoe(tmp_path: Path) -> None:
+@simulated_in(opened)
+async def test_a_table_that_closes_counts_its_shoe(t: Told) -> None:
     """What is wrong with it stands in the record; a closed table is held for nobody."""
-
-    async with opened(tmp_path) as t:
-        await t.to_card(1)
-        with batch(2):
-            await t.draws()
-        await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-        await t.to_end()
-        await t.does("TableClosed", FLOOR, SECOND, bank=0)
-        assert counted(t) == [of(8, 7, foreign=1)]
-        assert t.at(Step.CLOSED)
+    await t.to_card(1)
+    with batch(2):
+        await t.draws()
+    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
+    await t.to_end()
+    await t.does("TableClosed", FLOOR, SECOND, bank=0)
+    assert counted(t) == [of(8, 7, foreign=1)]
+    assert t.at(Step.CLOSED)
 
 
 @pytest.mark.parametrize("read", ["unreadable", "wrong"])
@@ -417,24 +400,22 @@ async def test_the_count_goes_on_over_a_start_of_the_controller(tmp_path: Path) 
 # --- cards that are put in --------------------------------------------------------------------
 
 
-@simulated
-async def test_a_shoe_that_was_loaded_while_its_cable_was_out(tmp_path: Path) -> None:
+@simulated_in(opened, Setting(options=ONE))
+async def test_a_shoe_that_was_loaded_while_its_cable_was_out(t: Told) -> None:
     """What it held is not what it holds: people look, and the count begins anew."""
-
-    async with opened(tmp_path, Setting(options=ONE)) as t:
-        await t.to_step(Step.TURN)
-        t.room.shoe.request(Plug(connected=False))
-        t.room.shoe.request(Load(decks=1, seed=9))
-        t.room.shoe.request(Plug(connected=True))
-        await until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10)
-        t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}")
-        await until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10)
-        assert await t.refuses("FeltConfirmed") == "felt_not_asked"
-        with pytest.raises(CannotDo, match="locked"):
-            t.room.shoe.request(Draw())
-        await t.does("CountersAccepted", FLOOR, SECOND)
-        await t.to_step(Step.TURN)
-        await t.does("RoundVoided", FLOOR, SECOND, reason="another shoe")
-        await t.to_end()
-        assert t.nets() == {1: 0, 2: 0}
-        assert mechanism(t.room.shoe)["loading"] == 2
+    await t.to_step(Step.TURN)
+    t.room.shoe.request(Plug(connected=False))
+    t.room.shoe.request(Load(decks=1, seed=9))
+    t.room.shoe.request(Plug(connected=True))
+    await until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10)
+    t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}")
+    await until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10)
+    assert await t.refuses("FeltConfirmed") == "felt_not_asked"
+    with pytest.raises(CannotDo, match="locked"):
+        t.room.shoe.request(Draw())
+    await t.does("CountersAccepted", FLOOR, SECOND)
+    await t.to_step(Step.TURN)
+    await t.does("RoundVoided", FLOOR, SECOND, reason="another shoe")
+    await t.to_end()
+    assert t.nets() == {1: 0, 2: 0}
+    assert mechanism(t.room.shoe)["loading"] == 2

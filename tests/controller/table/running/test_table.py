@@ -37,11 +37,19 @@ from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.run import device_in_loop
 from hil.table.robots import Robot
-from tests.support.asynchronous import asynchronous, simulated
+from tests.support.asynchronous import asynchronous, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.paths import SCRIPT_FILES
 from tests.support.table.simulated.scripted import Played, failures, played, scripts
-from tests.support.table.simulated.serving import AtTable, Policy, ready, room, serving
+from tests.support.table.simulated.serving import (
+    AtTable,
+    Policy,
+    Room,
+    Served,
+    ready,
+    room,
+    serving,
+)
 
 FILE = """
 schema = 1
@@ -366,55 +374,51 @@ def test_an_open_table_is_told_and_a_closed_one_is_not(step: Step) -> None:
     assert (note.data, note.by, note.round) == (entry.data, RecordActor("dealer", "Ann Lee"), 4)
 
 
-@simulated
-async def test_both_stand_in_one_write(tmp_path: Path) -> None:
-    async with serving(tmp_path) as at:
-        await at.to_step(Step.WAGERING)
-        table = at.table
-        await table.record(entry_for(signed("Ann Lee")))
-        assert not any(isinstance(one, DealerRelieved) for one in at.events())
-        groups = at.room.book.appended
-        await table.record(entry_for(signed("Bo Chan")))
-        assert at.room.book.appended == groups + 1
-        last = at.events()[-1]
-        assert isinstance(last, DealerRelieved)
-        assert (last.actor.role, last.actor.name) == ("dealer", "Bo Chan")
-        person = at.room.records("person")[-1]
-        assert (person.seq, person.round) == (table.table.seq, at.state.round)
+@simulated_in(serving)
+async def test_both_stand_in_one_write(at: Served) -> None:
+    await at.to_step(Step.WAGERING)
+    table = at.table
+    await table.record(entry_for(signed("Ann Lee")))
+    assert not any(isinstance(one, DealerRelieved) for one in at.events())
+    groups = at.room.book.appended
+    await table.record(entry_for(signed("Bo Chan")))
+    assert at.room.book.appended == groups + 1
+    last = at.events()[-1]
+    assert isinstance(last, DealerRelieved)
+    assert (last.actor.role, last.actor.name) == ("dealer", "Bo Chan")
+    person = at.room.records("person")[-1]
+    assert (person.seq, person.round) == (table.table.seq, at.state.round)
 
 
-@simulated
-async def test_whoever_comes_back_relieves_nobody(tmp_path: Path) -> None:
-    async with serving(tmp_path) as at:
-        await at.to_step(Step.WAGERING)
-        left = SignOutData("dealer", "Ann Lee", "D-1", "dealer", "asked")
-        for entry in (signed("Ann Lee"), left, signed("Ann Lee")):
-            await at.table.record(entry_for(entry))
-        assert not any(isinstance(one, DealerRelieved) for one in at.events())
+@simulated_in(serving)
+async def test_whoever_comes_back_relieves_nobody(at: Served) -> None:
+    await at.to_step(Step.WAGERING)
+    left = SignOutData("dealer", "Ann Lee", "D-1", "dealer", "asked")
+    for entry in (signed("Ann Lee"), left, signed("Ann Lee")):
+        await at.table.record(entry_for(entry))
+    assert not any(isinstance(one, DealerRelieved) for one in at.events())
 
 
-@simulated
-async def test_where_it_cannot_be_recorded_nobody_has_signed_in(tmp_path: Path) -> None:
+@simulated_in(serving)
+async def test_where_it_cannot_be_recorded_nobody_has_signed_in(at: Served) -> None:
     """The next one to come relieves whoever dealt before."""
-    async with serving(tmp_path) as at:
-        await at.to_step(Step.WAGERING)
-        await at.table.record(entry_for(signed("Ann Lee")))
-        at.room.book.refusing = RetryLater("record", "no room", "make room")
-        with pytest.raises(TableStopped):
-            await at.table.record(entry_for(signed("Bo Chan")))
-        at.room.book.refusing = None
-        async with asyncio.timeout(30):
-            await at.table.table.working.wait()
-        await at.table.record(entry_for(signed("Ann Lee")))
-        assert not any(isinstance(one, DealerRelieved) for one in at.events())
+    await at.to_step(Step.WAGERING)
+    await at.table.record(entry_for(signed("Ann Lee")))
+    at.room.book.refusing = RetryLater("record", "no room", "make room")
+    with pytest.raises(TableStopped):
+        await at.table.record(entry_for(signed("Bo Chan")))
+    at.room.book.refusing = None
+    async with asyncio.timeout(30):
+        await at.table.table.working.wait()
+    await at.table.record(entry_for(signed("Ann Lee")))
+    assert not any(isinstance(one, DealerRelieved) for one in at.events())
 
 
-@simulated
-async def test_a_table_that_was_closed_has_no_dealer_to_relieve(tmp_path: Path) -> None:
-    async with room(tmp_path) as made:
-        table = made.serve()
-        async with table:
-            await table.record(entry_for(signed("Ann Lee")))
-            await table.record(entry_for(signed("Bo Chan", "Ann Lee")))
-        kinds = [record.kind for record in made.records()]
-        assert (kinds.count("person"), kinds.count("refusal")) == (2, 0)
+@simulated_in(room)
+async def test_a_table_that_was_closed_has_no_dealer_to_relieve(made: Room) -> None:
+    table = made.serve()
+    async with table:
+        await table.record(entry_for(signed("Ann Lee")))
+        await table.record(entry_for(signed("Bo Chan", "Ann Lee")))
+    kinds = [record.kind for record in made.records()]
+    assert (kinds.count("person"), kinds.count("refusal")) == (2, 0)

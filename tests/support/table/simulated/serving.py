@@ -260,13 +260,25 @@ async def _ready(supervisor: Supervisor, within: float) -> None:
 
 
 @asynccontextmanager
-async def room(folder: Path, game: Game | str = "classic", **options: Any) -> AsyncIterator[Room]:
+async def room(
+    folder: Path, /, game: Game | str = "classic", **options: Any
+) -> AsyncIterator[Room]:
     """A room whose devices are switched off afterwards."""
     made = Room(folder, game if isinstance(game, Game) else game_with(game, {}), **options)
     try:
         yield made
     finally:
         made.switch_off()
+
+
+@asynccontextmanager
+async def kept(
+    folder: Path, /, game: Game | str = "classic", **options: Any
+) -> AsyncIterator[Room]:
+    """The same; afterwards its record is verified."""
+    async with room(folder, game, **options) as made:
+        yield made
+    right(made)
 
 
 class Served(NamedTuple):
@@ -319,6 +331,7 @@ async def served(made: Room, players: Players | None = None, *top: str) -> Async
 @asynccontextmanager
 async def serving(
     folder: Path,
+    /,
     game: Game | str = "classic",
     *top: str,
     players: Players | None = None,
@@ -330,7 +343,7 @@ async def serving(
 
 @asynccontextmanager
 async def verified(
-    folder: Path, game: Game | str = "classic", *top: str, **options: Any
+    folder: Path, /, game: Game | str = "classic", *top: str, **options: Any
 ) -> AsyncIterator[Served]:
     """The same; afterwards its record is verified."""
     async with serving(folder, game, *top, **options) as one:

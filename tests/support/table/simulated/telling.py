@@ -324,7 +324,7 @@ class Setting(NamedTuple):
 
 @asynccontextmanager
 async def opened(
-    folder: Path, at: Setting | None = None, house: str = "default"
+    folder: Path, /, at: Setting | None = None, house: str = "default"
 ) -> AsyncIterator[Told]:
     """A table in a room of its own; afterwards its record verifies. No power is lost in it, so
     nobody waits for the disk."""
