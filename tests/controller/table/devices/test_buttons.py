@@ -34,20 +34,17 @@ RESTING: Final = 0.2
 
 
 def lamps(t: Told, seat: int) -> dict[str, Any]:
-    assert t.room.station is not None
-    found: dict[str, Any] = mechanism(t.room.station)["seats"][str(seat)]["lamps"]
+    found: dict[str, Any] = mechanism(t.station)["seats"][str(seat)]["lamps"]
     return found
 
 
 def token(t: Told, seat: int) -> int:
-    assert t.room.station is not None
-    return int(mechanism(t.room.station)["seats"][str(seat)]["token"])
+    return int(mechanism(t.station)["seats"][str(seat)]["token"])
 
 
 def hand(t: Told, *hands: Any) -> None:
-    assert t.room.station is not None
     for one in hands:
-        t.room.station.request(one)
+        t.station.request(one)
 
 
 # --- the bet button ---------------------------------------------------------------------------

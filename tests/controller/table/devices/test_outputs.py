@@ -366,8 +366,7 @@ WHOLE: Final = ("8c", "6c", "As", "8h", "5d", "7h", "3d", "Td", "2c", "9d", "2d"
 
 async def a_round(t: Told, watch: Watch) -> None:
     """Insurance, a check, a split, a double, draws; with the shuffler at work before it."""
-    assert t.room.shuffler is not None
-    t.room.shuffler.request(ShufflePace(shuffle_ms=1500))
+    t.shuffler.request(ShufflePace(shuffle_ms=1500))
     await watch.round()
 
 

@@ -106,12 +106,11 @@ async def test_a_shoe_that_starts_in_the_middle_of_a_draw_tells_the_card_once(on
 async def test_a_station_that_is_away_is_told_and_stops_nobody(one: Served) -> None:
     """Where players may decide by hand signals too, the dealer enters them."""
     await one.to_step(Step.TURN)
-    assert one.room.station is not None
-    one.room.station.request(Plug(connected=False))
+    one.station.request(Plug(connected=False))
     await until(lambda: one.state.lost == ("station",), LOST_AFTER + 1)
     assert one.at(Step.TURN)
     await one.to_end()
-    one.room.station.request(Plug(connected=True))
+    one.station.request(Plug(connected=True))
     await until(lambda: one.state.lost == (), 10)
     await until(lambda: is_ready(one, STATION))
 
@@ -254,8 +253,7 @@ async def test_a_shoe_that_is_short_of_cards(one: Served) -> None:
 async def test_a_batch_with_another_card_in_it(one: Served) -> None:
     """The shuffler knows the cards: fifty-two of them are not enough."""
     await one.to_step(Step.SHUFFLE_NEEDED)
-    assert one.room.shuffler is not None
-    one.room.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
+    one.shuffler.request(Put(decks=6, remove=("Ac",), add=("2c",)))
     await asyncio.sleep(0.1)
     await one.robot.act("ShuffleStarted")
     await until(lambda: one.at(Step.HELD), 10)
@@ -265,17 +263,16 @@ async def test_a_batch_with_another_card_in_it(one: Served) -> None:
 @simulated_in(verified)
 async def test_a_start_that_was_refused_is_asked_for_again(one: Served) -> None:
     await one.to_step(Step.SHUFFLE_NEEDED)
-    assert one.room.shuffler is not None
-    one.room.shuffler.request(SetJam(code="stuck"))
+    one.shuffler.request(SetJam(code="stuck"))
     await until(lambda: "shuffler" in one.state.lost)
-    one.room.shuffler.request(SetJam(code=None))
+    one.shuffler.request(SetJam(code=None))
     await one.to_step(Step.SHUFFLE_NEEDED)
-    one.room.shuffler.request(Put(decks=6))
-    one.room.shuffler.request(Plug(connected=False))
+    one.shuffler.request(Put(decks=6))
+    one.shuffler.request(Plug(connected=False))
     await until(lambda: not is_ready(one, "SF-1"))
     await one.robot.act("ShuffleStarted")
     await until(lambda: bool(one.table.shuffle_problem))
-    one.room.shuffler.request(Plug(connected=True))
+    one.shuffler.request(Plug(connected=True))
     await until(lambda: is_ready(one, "SF-1"))
     await asyncio.sleep(10)
     await one.to_step(Step.SHUFFLING)
@@ -319,9 +316,8 @@ async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(made: Room) ->
 @simulated_in(verified)
 async def test_a_shuffle_that_runs_on_while_the_floor_is_called(one: Served) -> None:
     await one.to_step(Step.SHUFFLE_NEEDED)
-    assert one.room.shuffler is not None
-    one.room.shuffler.request(ShufflePace(shuffle_ms=20_000))
-    one.room.shuffler.request(Put(decks=6))
+    one.shuffler.request(ShufflePace(shuffle_ms=20_000))
+    one.shuffler.request(Put(decks=6))
     await one.robot.act("ShuffleStarted")
     await asyncio.sleep(1)
     await one.robot.act("FloorCalled", seat=0)
@@ -338,13 +334,11 @@ def _technician() -> events.Actor:
 @simulated_in(verified)
 async def test_a_shuffle_that_is_broken_off(one: Served) -> None:
     await one.to_step(Step.SHUFFLE_NEEDED)
-    shuffler = one.room.shuffler
-    assert shuffler is not None
-    shuffler.request(ShufflePace(shuffle_ms=5000))
-    shuffler.request(Put(decks=6))
+    one.shuffler.request(ShufflePace(shuffle_ms=5000))
+    one.shuffler.request(Put(decks=6))
     await one.robot.act("ShuffleStarted")
-    await until(lambda: mechanism(shuffler)["running"] > 0)
-    shuffler.request(CutPower(off_ms=500))
+    await until(lambda: mechanism(one.shuffler)["running"] > 0)
+    one.shuffler.request(CutPower(off_ms=500))
     await until(lambda: one.at(Step.DEVICE), 20)
     assert "broken off" in one.state.holds[-1].detail
     await one.robot.act("CountersAccepted", "two")
@@ -370,8 +364,7 @@ async def test_a_disk_without_room_in_a_round(one: Served) -> None:
     # No acknowledgement, no effect, all safe.
     assert (one.room.shoe.stand.firmware.records.room.acked, one.state.dealt) == (acked, 2)
     assert mechanism(one.room.shoe)["lock"] == "locked"
-    assert one.room.station is not None
-    lamps = mechanism(one.room.station)["seats"]["1"]["lamps"]
+    lamps = mechanism(one.station)["seats"]["1"]["lamps"]
     assert (lamps["rgb"], lamps["pattern"]) == ([255, 0, 0], "blink")
     with pytest.raises(TableStopped, match="no room"):
         await one.robot.act("FloorCalled")

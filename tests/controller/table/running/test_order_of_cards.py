@@ -124,8 +124,7 @@ async def test_the_shuffler_is_told_the_decks_of_the_sheet(t: Told) -> None:
 @simulated_in(opened)
 async def test_a_batch_that_is_not_the_decks_of_the_sheet(t: Told, put: Put, said: str) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
-    assert t.room.shuffler is not None
-    t.room.shuffler.request(put)
+    t.shuffler.request(put)
     await t.does("ShuffleStarted")
     await until(lambda: t.at(Step.HELD), 10)
     assert t.state.holds[-1].detail == said

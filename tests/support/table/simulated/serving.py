@@ -292,6 +292,17 @@ class Served(NamedTuple):
     def state(self) -> State:
         return self.table.shown.state
 
+    @property
+    def shuffler(self) -> Plugged:
+        """The one that is fitted here; as station."""
+        assert self.room.shuffler is not None
+        return self.room.shuffler
+
+    @property
+    def station(self) -> Plugged:
+        assert self.room.station is not None
+        return self.room.station
+
     def at(self, *steps: Step) -> bool:
         return self.table.shown.state.step in steps
 

@@ -348,15 +348,14 @@ async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
 @irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
 async def a_batch_that_is_short(t: Told, way: Way) -> None:
     await t.to_step(Step.SHUFFLE_NEEDED)
-    assert t.room.shuffler is not None
-    t.room.shuffler.request(Put(decks=6, remove=("Ac", "Kd")))
+    t.shuffler.request(Put(decks=6, remove=("Ac", "Kd")))
     await t.does("ShuffleStarted")
     await until(lambda: t.at(Step.HELD), 10)
     await ruled_on_decks(t, way, "2 missing, 0 extra", "2 missing, 0 extra")
     if way is Way.DECKS_OUT:
         await changed(t)
     else:  # they lay on the floor
-        t.room.shuffler.request(Put(decks=6))
+        t.shuffler.request(Put(decks=6))
         t.shows("Wait for the shuffle of 6 decks")
     await t.to_step(Step.LOADING)
     assert t.data("device")[-1]["what"] == "ShuffleDone"
@@ -365,13 +364,11 @@ async def a_batch_that_is_short(t: Told, way: Way) -> None:
 async def a_short_shuffle(t: Told) -> Plugged:
     """It has begun with a card too few, which the shuffler finds when it has ended."""
     await t.to_step(Step.SHUFFLE_NEEDED)
-    shuffler = t.room.shuffler
-    assert shuffler is not None
-    shuffler.request(ShufflePace(shuffle_ms=2000))
-    shuffler.request(Put(decks=6, remove=("Ac",)))
+    t.shuffler.request(ShufflePace(shuffle_ms=2000))
+    t.shuffler.request(Put(decks=6, remove=("Ac",)))
     await t.does("ShuffleStarted")
     await until(lambda: t.table.table.now.memory.shuffling)
-    return shuffler
+    return t.shuffler
 
 
 @irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)

@@ -128,9 +128,7 @@ async def a_shoe_that_is_gone_when_it_is_to_be_loaded(t: Told, way: Way) -> None
 async def lost_before(t: Told) -> Plugged:
     """The shuffler is unplugged in a round, which goes on without it; the next shuffle does not."""
     await t.to_step(Step.TURN)
-    shuffler = t.room.shuffler
-    assert shuffler is not None
-    shuffler.request(Plug(connected=False))
+    t.shuffler.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     await t.to_end()
     assert t.nets() == WON
@@ -142,7 +140,7 @@ async def lost_before(t: Told) -> Plugged:
     )
     await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
     assert t.at(Step.DEVICE)
-    return shuffler
+    return t.shuffler
 
 
 @irregular(
@@ -178,13 +176,11 @@ async def a_shuffle_by_hand_where_the_shuffler_stays_away(t: Told, way: Way) -> 
 async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     """The order of the cards is known to nobody: people look, and it shuffles anew."""
     await t.to_step(Step.SHUFFLE_NEEDED)
-    shuffler = t.room.shuffler
-    assert shuffler is not None
-    shuffler.request(ShufflePace(shuffle_ms=3000))
-    shuffler.request(Put(decks=6))
+    t.shuffler.request(ShufflePace(shuffle_ms=3000))
+    t.shuffler.request(Put(decks=6))
     await t.does("ShuffleStarted")
     await asyncio.sleep(1)
-    shuffler.request(CutPower(off_ms=300))
+    t.shuffler.request(CutPower(off_ms=300))
     await until(lambda: bool(t.state.lost), 20)
     t.shows(
         default=f"Stop dealing - device lost, its shuffle was broken off{WAY_ON}",
@@ -194,7 +190,7 @@ async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     await t.does("CountersAccepted", FLOOR, SECOND)
     await t.does("FeltConfirmed")
     t.shows("Wait for the shuffle of 6 decks")
-    shuffler.request(ShufflePace(shuffle_ms=20))
+    t.shuffler.request(ShufflePace(shuffle_ms=20))
     await t.to_step(Step.LOADING)  # somebody has looked at it, and asks for it again
     begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
     assert len(begun) == 2
@@ -211,20 +207,18 @@ async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
 async def a_station_where_players_decide_by_buttons(t: Told, way: Way) -> None:
     await t.to_step(Step.TURN)
     assert await t.refuses("Stand", seat=1, hand=0) == "buttons_only"
-    assert t.room.station is not None
-    t.room.station.request(Plug(connected=False))
+    t.station.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("station",), LOST_AFTER + 1)
     assert t.prompt.tell is (Tell.AWAIT_DEVICE if t.house == "default" else Tell.RULE)
     await t.ruled(Odd.DEVICE_LOST, way)
-    t.room.station.request(Plug(connected=True))
+    t.station.request(Plug(connected=True))
 
 
 @irregular(Odd.DEVICE_LOST, "device_lost", "device_lost_aside", "device_back", ways=CHECK)
 async def devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
     """A shuffler in a round: the floor is told, and the round goes on. The shoe stops it."""
     await t.to_step(Step.TURN)
-    assert t.room.shuffler is not None
-    t.room.shuffler.request(Plug(connected=False))
+    t.shuffler.request(Plug(connected=False))
     await until(lambda: t.state.lost == ("shuffler",), LOST_AFTER + 1)
     assert t.at(Step.TURN)
     told = t.facts(Informed)[-1]
@@ -235,7 +229,7 @@ async def devices_that_have_no_part_in_what_happens(t: Told, way: Way) -> None:
     await until(lambda: "shoe" in t.state.lost)
     await t.ruled(Odd.DEVICE_LOST, way)
     t.room.shoe.request(SetJam(code=None))
-    t.room.shuffler.request(Plug(connected=True))
+    t.shuffler.request(Plug(connected=True))
     await until(lambda: not t.state.lost)
 
 

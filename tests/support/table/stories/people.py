@@ -214,8 +214,7 @@ async def a_bet_button_that_is_pressed_too_late(t: Told, way: Way) -> None:
     assert await t.lit(3, "bet")
     await t.to_deal(1)
     assert not await t.lit(3, "bet")
-    assert t.room.station is not None
-    t.room.station.request(Press(seat=3, button="bet"))
+    t.station.request(Press(seat=3, button="bet"))
     assert await t.refuses("WagerPlaced", seat=3, bet="main", amount=2500) == "late_wager"
 
 
