@@ -58,8 +58,7 @@ async def test_rounds_are_counted_and_nobody_is_named(tmp_path: Path) -> None:
         await one.table.act({"type": "FloorCalled"}, DEALER)
         texts.append(exposition(metrics))
     (text,) = texts
-    assert value(text, "holecard_rounds_total") == 2
-    assert value(text, "holecard_round") == 2
+    assert (value(text, "holecard_rounds_total"), value(text, "holecard_round")) == (2, 2)
     assert value(text, "holecard_decisions_total") > 40
     assert value(text, "holecard_table_info", table="bj-1") == 1
     assert value(text, "holecard_stopped") == 0
@@ -101,10 +100,9 @@ async def test_links_by_device_and_state(tmp_path: Path) -> None:
 
 def test_each_irregularity_is_there_from_the_beginning() -> None:
     text = exposition(Metrics("bj-1"))
-    found = {
+    assert {
         one.labels["kind"] for one in samples(text) if one.name == "holecard_irregularities_total"
-    }
-    assert found == {kind.value for kind in Irregularity}
+    } == {kind.value for kind in Irregularity}
 
 
 @simulated

@@ -114,8 +114,7 @@ def test_a_place_that_was_taken_from_us_is_noticed_and_left_alone(tmp_path: Path
     place = tmp_path / "s"
     with listening(ControlPlace(place), "t.toml") as found:
         place.rename(tmp_path / "kept")  # so that its inode is not given to the next one
-        words = "was replaced by another process"
-        with bound(place), pytest.raises(UsageProblem, match=words):
+        with bound(place), pytest.raises(UsageProblem, match="was replaced by another process"):
             found.check()
     assert place.is_socket()
 
@@ -140,8 +139,7 @@ def test_a_directory_that_anyone_may_write_in(tmp_path: Path) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o777)
-    words = refused(ControlPlace(folder / "s"))
-    assert words == (
+    assert refused(ControlPlace(folder / "s")) == (
         f"t.toml: control.socket: every user may write in {folder} (mode 777); "
         f"allowed: close it to others: chmod o-w {folder}"
     )

@@ -233,8 +233,7 @@ def test_a_device_that_is_away_is_no_reason_but_one_that_nobody_looks_for_is(
 
 
 def test_what_a_supervisor_does_takes_less_than_that() -> None:
-    rests = max(RETRY_MAX, RETRY_REFUSED)
-    assert OPEN_TIMEOUT + CLOSE_TIMEOUT + ANSWER_TIMEOUT + rests < MAX_QUIET
+    assert OPEN_TIMEOUT + CLOSE_TIMEOUT + ANSWER_TIMEOUT + max(RETRY_MAX, RETRY_REFUSED) < MAX_QUIET
 
 
 bad = st.one_of(

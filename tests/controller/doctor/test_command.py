@@ -47,8 +47,7 @@ def as_data(capsys: pytest.CaptureFixture[str], made: House, code: int) -> dict[
 
 
 def test_a_table_in_order(made: House, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, made, 0).splitlines()
-    heads = [line for line in lines if not line.startswith(" ")]
+    heads = [line for line in told(capsys, made, 0).splitlines() if not line.startswith(" ")]
     assert len(heads) == len(CHECKS) + 1
     wide = max(len(one.name) for one in CHECKS)
     for check, line in zip(CHECKS, heads, strict=False):
@@ -304,10 +303,8 @@ def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
                 assert every["control ports"].note.endswith("the table is being served")
             running.send_signal(signal.SIGTERM)
             assert running.wait(60) == 0
-        assert wrongs(made) == []
-        assert made.check("round").note == "round 0, at closed"
-        report = verify(made.record)
-        assert [one.what for one in report.findings] == []
+        assert (wrongs(made), made.check("round").note) == ([], "round 0, at closed")
+        assert [one.what for one in verify(made.record).findings] == []
 
 
 def test_a_table_that_a_killed_controller_has_left(tmp_path: Path) -> None:

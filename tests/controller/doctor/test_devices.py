@@ -300,8 +300,7 @@ def test_a_terminal_of_the_same_name_in_another_container(
     made: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.elsewhere(**{"/proc/4711/comm": "screen\n", "/proc/4711/fd/0": ""})
-    terminal = os.path.realpath(made.place / "ports" / "shoe")
-    (made.root / "proc/4711/fd/5").symlink_to(terminal)
+    (made.root / "proc/4711/fd/5").symlink_to(os.path.realpath(made.place / "ports" / "shoe"))
     assert "in use by process 4711 (screen)" in made.problem("ports").what
     monkeypatch.setattr(os.path, "samefile", lambda one, other: False)
     assert made.check("ports").verdict == "ok"

@@ -206,8 +206,7 @@ def test_a_place_of_root_is_given_to_who_asks(
     owned(monkeypatch, made.run, uid=made.machine.uid)
     owned(monkeypatch, place, uid=0)
     options = "" if name == "people's place" else "-R "
-    wanted = f"sudo chown {options}house: {place}"
-    assert made.check(name).problems[0].commands == (wanted,)
+    assert made.check(name).problems[0].commands == (f"sudo chown {options}house: {place}",)
 
 
 @pytest.mark.parametrize(
@@ -348,8 +347,7 @@ def test_a_file_of_people_that_others_may_replace(made: House) -> None:
 def test_a_house_without_people(made: House) -> None:
     made.people.unlink()
     made.mend("people")
-    found = made.check("roles")
-    assert [one.what for one in found.problems] == [
+    assert [one.what for one in made.check("roles").problems] == [
         "no enabled person is dealer",
         "no enabled person is floor",
     ]

@@ -317,8 +317,7 @@ def test_days_are_those_of_a_table_that_is_played_at() -> None:
 def test_file_systems(made: House, kind: str, options: str, grade: str) -> None:
     text = MOUNTS.format(place=made.run, kind=kind, options=options)
     made.elsewhere(**{"/proc/self/mountinfo": text})
-    found = made.check("file system")
-    assert [one.grade for one in found.problems] == ([grade] if grade else [])
+    assert [one.grade for one in made.check("file system").problems] == ([grade] if grade else [])
 
 
 def test_a_mount_is_that_of_the_longest_path(tmp_path: Path) -> None:

@@ -72,8 +72,7 @@ def test_a_directory_that_anyone_may_write(made: House) -> None:
 def test_a_path_that_is_too_long(made: House, more: int) -> None:
     size = MAX_SOCKET_PATH - len(os.fsencode(made.run)) - len("/.sock") + more
     made.edit('"run/control.sock"', f'"run/{"s" * size}.sock"')
-    assert refused(made) == bool(more)
-    assert made.check("socket").verdict == ("wrong" if more else "ok")
+    assert (refused(made), made.check("socket").verdict) == (bool(more), "wrong" if more else "ok")
     if more:
         assert f"has {MAX_SOCKET_PATH + 1} bytes" in made.problem("socket").what
         assert "[control]" in made.problem("socket").mend
@@ -148,8 +147,7 @@ def test_a_port_that_another_process_has_while_the_table_is_served(made: House) 
 
 def test_another_port_is_proposed(made: House) -> None:
     with child(LISTENING, made.port):
-        mend = made.problem("control ports").mend
-        other = int(mend.partition("port = ")[2].partition(",")[0])
+        other = int(made.problem("control ports").mend.partition("port = ")[2].partition(",")[0])
         assert other not in (made.port, made.metrics_port)
         made.edit(f"\nport = {made.port}\n", f"\nport = {other}\n")
         assert made.check("control ports").verdict == "ok"

@@ -188,8 +188,7 @@ class House:
 
 
 def _with_former(name: str) -> set[str]:
-    check = next(one for one in CHECKS if one.name == name)
-    return {name}.union(*map(_with_former, check.after))
+    return {name}.union(*map(_with_former, next(one for one in CHECKS if one.name == name).after))
 
 
 def machine() -> Machine:

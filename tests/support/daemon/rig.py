@@ -243,16 +243,16 @@ def child(
 # --- what it comes to -------------------------------------------------------------------------
 
 
-def whats(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """The data of all records of this kind."""
+def whats(folder: Path, kind: str, what: str = "") -> list[dict[str, Any]]:
+    """The data of all records of this kind; `what`: of this only."""
     found = [record for _, record in records(folder / "record")]
-    return [msgspec.json.decode(record.data) for record in found if record.kind == kind]
+    every = [msgspec.json.decode(record.data) for record in found if record.kind == kind]
+    return [data for data in every if not what or data["what"] == what]
 
 
 def right(folder: Path) -> None:
     """The record stands by itself."""
-    report = verify(folder / "record")
-    assert [finding.what for finding in report.findings] == []
+    assert [finding.what for finding in verify(folder / "record").findings] == []
 
 
 async def until(condition: Callable[[], bool], within: float = PATIENCE) -> None:

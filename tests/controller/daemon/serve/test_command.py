@@ -212,8 +212,7 @@ command.STOP_WITHIN = {within}
 def test_a_start_that_takes_long_has_the_time_that_it_needs(tmp_path: Path) -> None:
     """Only an end has a deadline."""
     file = furnished(tmp_path)
-    patch = SLOW_START.format(seconds=2.0, within=0.2)
-    with child(file, command=broken(patch)) as daemon:
+    with child(file, command=broken(SLOW_START.format(seconds=2.0, within=0.2))) as daemon:
         daemon.until_told("READY=1")
         assert "STATUS=reads its record" in daemon.told
         daemon.process.kill()
@@ -263,8 +262,7 @@ sys.exit(cli.main())
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path) -> None:
-    file = furnished(tmp_path)
-    with child(file, command=LOADING) as daemon:
+    with child(furnished(tmp_path), command=LOADING) as daemon:
         daemon.until_told("STATUS=loads")
         daemon.signal(number)
         assert (daemon.code(), daemon.rest()) == (0, ("", ""))
@@ -294,8 +292,7 @@ def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
         daemon.until_told("READY=1")
         daemon.signal(signal.SIGTERM)
         assert daemon.code() == 0
-    assert len(whats(tmp_path, "opened")) == 2
-    assert len(whats(tmp_path, "closed")) == 1
+    assert (len(whats(tmp_path, "opened")), len(whats(tmp_path, "closed"))) == (2, 1)
     right(tmp_path)
 
 
@@ -366,8 +363,7 @@ def test_its_page_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nobody_listens_to_it_any_more(tmp_path: Path) -> None:
     """Whoever read its output has gone, and the table is served all the same."""
-    file = furnished(tmp_path)
-    with child(file) as daemon:
+    with child(furnished(tmp_path)) as daemon:
         assert daemon.process.stdout is not None
         assert daemon.process.stderr is not None
         daemon.process.stdout.close()
@@ -415,8 +411,7 @@ def test_a_clock_that_is_a_little_behind_is_told_by_the_record(tmp_path: Path) -
     file = furnished(tmp_path)
     run_once(file, at(NOON))
     run_once(file, at(NOON - 50))
-    assert len(whats(tmp_path, "clock")) == 1
-    assert whats(tmp_path, "person") == []
+    assert (len(whats(tmp_path, "clock")), whats(tmp_path, "person")) == (1, [])
     right(tmp_path)
 
 

@@ -92,13 +92,12 @@ async def test_a_technician_is_signed_out_when_the_table_opens(
         await bench.sign_in("T-1", PINS["T-1"], "technician")
         first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
         counts = {"bank": 100000, "counted_again": 100000}
-        done = await floor.floor("TableOpened", first, second, **counts)
-        assert done.answers[0].taken
+        assert (await floor.floor("TableOpened", first, second, **counts)).answers[0].taken
         await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
         with pytest.raises(api_client.NotNow, match="table_open"):
             await _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician"))
         assert await here.end() == 0
-    gone = [one for one in whats(tmp_path, "person") if one["what"] == "signed out"]
+    gone = whats(tmp_path, "person", "signed out")
     assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
 
 
@@ -151,7 +150,7 @@ async def test_who_is_disabled_is_signed_out(
         async with asyncio.timeout(30):
             while (await screen.table()).dealer is not None:
                 await asyncio.sleep(0.02)
-    (gone,) = [data for data in whats(tmp_path, "person") if data["what"] == "signed out"]
+    (gone,) = whats(tmp_path, "person", "signed out")
     assert (gone["name"], gone["why"]) == ("Ann Lee", "disabled")
 
 

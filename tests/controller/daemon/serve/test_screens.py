@@ -111,8 +111,7 @@ async def test_any_free_port_is_said_when_it_is_taken(tmp_path: Path) -> None:
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
         assert "Secure" not in cookie
-        other = await made.client.get("/", headers={"Host": "evil.example"})
-        assert other.status_code == 421
+        assert (await made.client.get("/", headers={"Host": "evil.example"})).status_code == 421
         assert await here.end() == 0
 
 
@@ -192,8 +191,7 @@ async def test_each_look_stands_in_the_record_before_anything_is_shown(tmp_path:
             assert (people[-1]["what"], people[-1]["name"]) == ("looked", "Dee Faro")
             assert people[-1]["page"].startswith("review "), path
         await made.open("/review/about")
-        left = await made.post("/review/leave")
-        assert left.headers["location"] == "/review/enter"
+        assert (await made.post("/review/leave")).headers["location"] == "/review/enter"
         assert (await made.get("/review/rounds")).status_code == 303
         assert await here.end() == 0
     said = [data["what"] for data in whats(tmp_path, "person")]
@@ -223,8 +221,7 @@ async def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path
     async with pages(tmp_path) as (here, made):
         await looking(made)
         await made.open("/review/verify")
-        started = await made.post("/review/verify")
-        assert started.status_code == 303
+        assert (await made.post("/review/verify")).status_code == 303
         async with asyncio.timeout(60):
             while "RIGHT" not in (text := (await made.get("/review/verify")).text):
                 assert "WRONG" not in text
@@ -232,11 +229,9 @@ async def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path
         case = await made.post("/review/export", all="yes", reason="asked for")
         assert case.status_code == 303, case.text
         assert (await made.get(case.headers["location"])).status_code == 200
-        zipped = await made.get(f"{case.headers['location']}/case.zip")
-        assert zipped.content[:2] == b"PK"
+        assert (await made.get(f"{case.headers['location']}/case.zip")).content[:2] == b"PK"
         assert await here.end() == 0
-    looks = [data for data in whats(tmp_path, "person") if data["what"] == "looked"]
-    exported = [data for data in looks if data["page"] == "exported"]
+    exported = [data for data in whats(tmp_path, "person", "looked") if data["page"] == "exported"]
     assert [(one["reason"], len(one["seal"])) for one in exported] == [("asked for", 64)]
     assert not access_log_file(tmp_path / "record").exists()
 
@@ -249,8 +244,7 @@ async def test_the_record_is_verified_and_exported_while_the_table_runs(tmp_path
 async def test_nobody_else_comes_in(badge: str, pin: str, status: int, tmp_path: Path) -> None:
     async with pages(tmp_path) as (_, made):
         await made.open("/review/enter")
-        answer = await made.post("/review/enter", badge=badge, pin=pin)
-        assert answer.status_code == status
+        assert (await made.post("/review/enter", badge=badge, pin=pin)).status_code == status
         assert (await made.get("/review/rounds")).status_code == 303
 
 

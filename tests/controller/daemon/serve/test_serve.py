@@ -344,8 +344,7 @@ async def test_a_fault_of_ours_ends_all_of_it(
 def test_what_has_words_for_people_is_known_and_a_fault_beside_it_comes_first() -> None:
     usage = UsageProblem("here", "is wrong")
     record = RecordProblem("there", "is damaged", "mend it")
-    group = ExceptionGroup("all", [ExceptionGroup("one", [usage]), record])
-    assert reportable(group) is usage
+    assert reportable(ExceptionGroup("all", [ExceptionGroup("one", [usage]), record])) is usage
     assert reportable(ExceptionGroup("all", [record])) is record
     assert reportable(ExceptionGroup("all", [usage, Broken()])) is None
     assert leaves(usage) == [usage]
@@ -443,7 +442,7 @@ async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
     assert people.count(("authorised", "Bo Chan")) == 3
     assert people.count(("authorised", "Gil Ode")) == 3
     assert people[-2:] == [("signed in", "Ann Lee"), ("signed out", "Ann Lee")]
-    adopted = [data for data in whats(tmp_path, "link") if data["what"] == "adopted"]
+    adopted = whats(tmp_path, "link", "adopted")
     assert [data["two"] for data in adopted] == [["Bo Chan", "Gil Ode"]] * 3
     right(tmp_path)
 
@@ -488,8 +487,7 @@ async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Pa
 
     async with served(config) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
-        never = await shown(screen, False)
-        since.append(never.unwitnessed)
+        since.append((await shown(screen, False)).unwitnessed)
         await until(lambda: bool(whats(tmp_path, "unwitnessed")))  # it is shown first
         await until(lambda: _last_signed(tmp_path))
         await asyncio.to_thread(cosign, tmp_path)

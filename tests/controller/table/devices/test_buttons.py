@@ -77,8 +77,7 @@ async def test_the_bet_button_places_the_standing_wager(t: Told) -> None:
 async def test_a_wager_that_the_house_refuses_lights_no_button(tmp_path: Path) -> None:
     """A standing wager below the minimum is none that could be placed."""
 
-    at = MEGA._replace(options={"limits.main.min": 2000})
-    async with opened(tmp_path, at) as t:
+    async with opened(tmp_path, MEGA._replace(options={"limits.main.min": 2000})) as t:
         await t.to_step(Step.WAGERING)
         assert await t.lit(1, "bet")
         assert not await t.lit(2, "bet")
@@ -94,8 +93,7 @@ async def test_exactly_the_legal_choices_are_armed(game: str, tmp_path: Path) ->
     cards = ("8c", "8d", "As", "8h", "3d", "9h", "3c", "Td", "5c", "9d", "4c")
     plan = {1: "insure split hit double", 2: "decline double"}
 
-    at = Setting(game, cards=cards, plan=plan, stations=True)
-    async with opened(tmp_path, at) as t:
+    async with opened(tmp_path, Setting(game, cards=cards, plan=plan, stations=True)) as t:
         await t.to_deal(1)
         asked = 0
         while not t.at(Step.WAGERING):
@@ -168,8 +166,7 @@ async def test_several_buttons_at_once(t: Told, buttons: tuple[Any, ...]) -> Non
     await t.to_step(Step.TURN)
     assert await t.lit(1, buttons[1])
     hand(t, Chord(seat=1, buttons=buttons))
-    found = await decided(t)
-    assert found == [(buttons[0].capitalize(), "player")]
+    assert await decided(t) == [(buttons[0].capitalize(), "player")]
     chorded = t.pressed()
     assert [data["button"] for data in chorded] == list(buttons)
     assert [data.get("ignored", "") for data in chorded] == ["", "it came too late"]
@@ -239,8 +236,7 @@ async def test_lamps_and_buttons_without_a_controller_are_safe_by_themselves(t: 
     await asyncio.sleep(1)
     hand(t, Plug(connected=True))
     assert await lit_again(t)
-    assert t.pressed() == []
-    assert lamps(t, 1)["rgb"] == [0, 0, 255]
+    assert (t.pressed(), lamps(t, 1)["rgb"]) == ([], [0, 0, 255])
     await t.to_end()
 
 

@@ -50,8 +50,7 @@ MUST_BE_TAKEN = (
 
 
 def heard(s: State, told: DeviceEvent, **known: object) -> TableInput:
-    listens = ear()
-    return device_input(listens, TableSnapshot(s, **known), told, source())  # type: ignore[arg-type]
+    return device_input(ear(), TableSnapshot(s, **known), told, source())  # type: ignore[arg-type]
 
 
 def kinds(found: TableInput) -> list[type[object]]:
@@ -93,8 +92,7 @@ def test_a_card_at_every_step(step: Step) -> None:
 def test_a_card_that_is_not_read_at_every_step(step: Step) -> None:
     for s in at(step):
         place = card_destination(s)
-        found = kinds(heard(s, unread()))
-        assert found == {
+        assert kinds(heard(s, unread())) == {
             "nothing": [],
             "burn": [e.CardBurned],
             "error": [e.UnknownCardDrawn],
@@ -119,10 +117,9 @@ def test_whatever_a_device_tells_is_taken_and_recorded() -> None:
 
 
 def test_of_other_events_the_record_alone_takes_note() -> None:
-    modules = (shoe, shuffler, station, device_events)
     types = {
         kind
-        for module in modules
+        for module in (shoe, shuffler, station, device_events)
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, DeviceEvent) and kind is not DeviceEvent
     }

@@ -322,8 +322,7 @@ async def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path
                 assert t.state == stood
                 t.shows(words)
             await t.to_end()
-            assert t.nets() == WON
-            assert t.shown.again is False
+            assert (t.nets(), t.shown.again) == (WON, False)
         right(made)
         holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
 

@@ -344,10 +344,9 @@ def test_nobody_passes_over_the_count_of_the_shuffler(actor: Actor) -> None:
         with pytest.raises(BadAct, match="the shuffler counts the cards and says when") as caught:
             act(TableSnapshot(at(Step.SHUFFLING), memory=memory))
         assert isinstance(caught.value, InputRejected)  # so it stands in the record
-    bare = read_act(SHUFFLED, actor, ear())(
+    assert read_act(SHUFFLED, actor, ear())(
         TableSnapshot(at(Step.SHUFFLING), memory=TableMemory(shuffling=True))
-    )
-    assert bare.events == (events.ShuffleDone(actor),)
+    ).events == (events.ShuffleDone(actor),)
 
 
 def test_people_shuffle_where_two_of_them_have_taken_the_shuffler_as_it_is() -> None:

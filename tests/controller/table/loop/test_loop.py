@@ -56,8 +56,7 @@ async def test_it_is_durable_before_it_is_true_and_true_before_it_is_shown(made:
     act = asyncio.create_task(made.table.act(opens))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert made.log == [("append", 1)]
-    assert made.step() is Step.CLOSED
+    assert (made.log, made.step()) == ([("append", 1)], Step.CLOSED)
     done = await act
     assert made.log[1:] == [
         ("durable", 101),
@@ -218,8 +217,7 @@ async def test_a_record_that_says_no(made: Rig) -> None:
     assert not await made.table.try_again("again")
     made.problem = None
     assert await made.table.try_again("again")
-    assert made.table.stopped is None
-    assert made.kinds == ["note"]
+    assert (made.table.stopped, made.kinds) == (None, ["note"])
     assert ("shown", Step.TURN, False) in made.log
     assert made.table.working.is_set()
 
@@ -282,8 +280,7 @@ async def test_nobody_does_anything_before_the_first_word(made: Rig) -> None:
     await made.table.device_event(card(3), source())
     assert made.table.shown.stopped == "started"
     await made.table.first(TableInput((e.ControllerRestarted(CONTROLLER),)))
-    assert made.table.shown.stopped == ""
-    assert made.step() is Step.FELT
+    assert (made.table.shown.stopped, made.step()) == ("", Step.FELT)
     done = await made.table.act(lambda now: TableInput((e.FeltConfirmed(DEALER),)))
     assert made.step() is not Step.FELT
     assert done.entries[0].kind == "decision"
@@ -359,8 +356,7 @@ async def test_each_record_has_its_cursor(made: Rig) -> None:
         (SERIAL, 5, record.seq, record.chain.hex(), record.seq) for record in records
     ]
     assert one.cursor() == RecordCursor(5, 3, records[-1].chain)
-    assert dict(one.recent()) == {record.seq: record.chain for record in records}
-    assert one.seq == 3
+    assert (dict(one.recent()), one.seq) == ({record.seq: record.chain for record in records}, 3)
 
 
 @pytest.mark.parametrize(

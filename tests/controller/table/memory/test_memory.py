@@ -101,8 +101,7 @@ def test_people_take_a_device_as_it_is_at_the_table() -> None:
     assert lost.state.step is Step.DEVICE
     taken = table.apply_input(lost, TableInput((e.CountersAccepted(FLOOR, SECOND),)))
     assert isinstance(taken.answered[0].answer, Decision)
-    assert taken.now.state.step is Step.FELT
-    assert taken.now.state.lost == ()
+    assert (taken.now.state.step, taken.now.state.lost) == (Step.FELT, ())
     assert taken.now.faults.any_of("shoe")
     felt = table.apply_input(taken.now, TableInput((e.FeltConfirmed(DEALER),)))
     assert felt.now.state.step is Step.TURN  # where the floor can void the round, say
@@ -181,8 +180,7 @@ def test_another_seat_s_wager_does_not_make_a_press_too_late() -> None:
     mine = armed(stands, 2)
     after = table.apply_input(stands, TableInput((e.WagerPlaced(DEALER, 1, "main", 100),))).now
     assert armed(after, 2).token == mine.token
-    told = press(2, WhichButton.BET, mine.token)
-    found = device_input(listens, after, told, source("station"))
+    found = device_input(listens, after, press(2, WhichButton.BET, mine.token), source("station"))
     assert found.events == (e.WagerPlaced(Actor("player", "seat-2", 2), 2, "main", 100),)
 
 
@@ -273,8 +271,7 @@ def test_it_is_made_anew_from_the_record() -> None:
             stands, device_input(listens, stands, told, source()), source().cursor
         )
         stands, entries = taken.now, [*entries, *taken.entries]
-    records = [_as_read(one) for one in entries]
-    assert memory_from(records) == stands.memory
+    assert memory_from([_as_read(one) for one in entries]) == stands.memory
     assert stands.memory.faces
 
 
@@ -308,15 +305,13 @@ def of(*cards: int, count: int = 104, **known: Any) -> TableMemory:
 )
 def test_the_inventory(known: TableMemory, ran_out: bool, found: Inventory, why: list[str]) -> None:
     assert count_loading(known, 2, ran_out=ran_out) == found
-    assert list(deck_suspicions(found)) == why
-    assert found.unseen == found.out - found.seen
+    assert (list(deck_suspicions(found)), found.unseen) == (why, found.out - found.seen)
 
 
 def test_foreign_backs_are_counted() -> None:
     known = replace(of(3), faces=(SeenCard(1, 3, 1), SeenCard(2, 4, 2), SeenCard(3, 5, 0)), last=3)
     found = count_loading(known, 2, ran_out=False)
-    assert found.foreign == 1
-    assert list(deck_suspicions(found)) == ["foreign_back"]
+    assert (found.foreign, list(deck_suspicions(found))) == (1, ["foreign_back"])
 
 
 def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
@@ -326,8 +321,7 @@ def test_it_is_taken_once_and_when_the_shoe_is_closed() -> None:
     stands = TableSnapshot(s, memory=of(3, 3, 3))
     taken = table.apply_input(stands, TableInput((e.ShuffleStarted(DEALER),)))
     assert [one.kind for one in taken.entries] == ["decision", "device", "decision"]
-    assert taken.entries[1].data["what"] == "ShoeInventory"
-    assert taken.entries[1].data["extra"] == [3]
+    assert (taken.entries[1].data["what"], taken.entries[1].data["extra"]) == ("ShoeInventory", [3])
     assert taken.now.state.step is Step.HELD
     assert taken.now.memory.closed
     assert taken.now.memory.alarmed == {"duplicate"}
@@ -401,7 +395,6 @@ def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
         stands, device_input(listens, stands, told, source()), source().cursor
     )
     assert [one.kind for one in taken.entries] == ["device", "decision"]
-    assert taken.entries[0].cursor == source().cursor
-    assert taken.entries[1].cursor is None
+    assert (taken.entries[0].cursor, taken.entries[1].cursor) == (source().cursor, None)
     assert taken.entries[0].by == RecordActor("device", "shoe")
     assert now(at(Step.TURN)).faults == DeviceFaults()

@@ -65,12 +65,11 @@ def found(made: Room) -> RestoredTable:
 
 def hole(made: Room) -> Record:
     """The record that the hole card stands in, sealed."""
-    dealt = [
+    return [
         record
         for record in made.records("decision")
         if isinstance(decode_decision(record.data).event, e.HoleDealt)
-    ]
-    return dealt[-1]
+    ][-1]
 
 
 # --- the same step ----------------------------------------------------------------------------
@@ -139,8 +138,7 @@ async def test_what_happened_before_the_start_is_heard_at_its_step(made: Room) -
         assert one.state.dealt == 2
     async with served(made) as two:
         await until(lambda: two.at(Step.FELT), 20)
-        assert two.state.dealt == 3
-        assert two.state.spare is None
+        assert (two.state.dealt, two.state.spare) == (3, None)
         await two.to_end()
 
 
@@ -199,8 +197,7 @@ async def test_the_hole_card_is_found_segments_back(made: Room) -> None:
     opening = RecordOpening.at(made.record, table=TABLE)
     assert dealt.seq < opening.records[0].seq < last.seq
     opening.close()
-    hidden = found(made).hidden
-    assert [(one.cursor, one.seq) for one in hidden] == [(dealt.cursor, dealt.seq)]
+    assert [(one.cursor, one.seq) for one in found(made).hidden] == [(dealt.cursor, dealt.seq)]
     async with served(made) as two:
         await two.to_step(Step.REVEAL)
         await two.robot.act("RevealHole")
@@ -275,8 +272,7 @@ async def test_a_start_forgets_no_card_that_was_said_wrongly(tmp_path: Path) -> 
                 with pytest.raises(TooManyWrongCards):
                     await two.table.act(says(name), DEALER)
             assert two.whats("fault") == [ANOTHER_CARD] * 2 + ["person"] * 2
-            done = await two.table.act(says("Tc"), FLOOR)
-            assert isinstance(done.answered[0].answer, Decision)
+            assert isinstance((await two.table.act(says("Tc"), FLOOR)).answered[0].answer, Decision)
         right(made)
 
 

@@ -390,8 +390,7 @@ async def test_a_disk_that_stalls(one: Served, seconds: float) -> None:
     await until(lambda: bool(one.table.shown.stopped), SLOW_AFTER + 1)
     assert one.table.table.append_seconds >= SLOW_AFTER
     await asyncio.sleep(0.2)
-    assert mechanism(one.room.shoe)["lock"] == "locked"
-    assert one.state.dealt == 2
+    assert (mechanism(one.room.shoe)["lock"], one.state.dealt) == ("locked", 2)
     one.room.book.slow = 0.001
     await until(lambda: one.state.dealt == 3, 60)
     await until(lambda: not one.table.shown.stopped, 60)

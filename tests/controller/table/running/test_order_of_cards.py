@@ -103,10 +103,9 @@ async def test_another_card_in_its_place_rings_none_at_all(tmp_path: Path) -> No
 @simulated_in(opened, Setting(options={"decks": 8}))
 async def test_the_shuffler_is_told_the_decks_of_the_sheet(t: Told) -> None:
     await t.to_step(Step.LOADING)
-    begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
-    assert [data["decks"] for data in begun] == [8]
+    assert [data["decks"] for data in t.data("device", "ShuffleStarted")] == [8]
     t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
-    done = [data for data in t.data("device") if data["what"] == "ShuffleDone"]
+    done = t.data("device", "ShuffleDone")
     assert [(data["count"], data["missing"], data["extra"]) for data in done] == [(416, 0, 0)]
 
 
@@ -127,8 +126,7 @@ async def test_a_batch_that_is_not_the_decks_of_the_sheet(t: Told, put: Put, sai
     t.shuffler.request(put)
     await t.does("ShuffleStarted")
     await until(lambda: t.at(Step.HELD), 10)
-    assert t.state.holds[-1].detail == said
-    assert t.state.holds[-1].what is Odd.DECK_SUSPECT
+    assert (t.state.holds[-1].detail, t.state.holds[-1].what) == (said, Odd.DECK_SUSPECT)
 
 
 BATCHES: Final = Setting(house=DeviceSettings(backs=(1, 2)), options=ONE)
@@ -163,8 +161,7 @@ async def test_a_batch_that_is_not_the_other_one(t: Told) -> None:
 async def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path: Path) -> None:
     """However long ago it was loaded."""
     at = BATCHES
-    game = game_with("classic", ONE)
-    async with room(tmp_path, game, stations=False, house=at.house) as made:
+    async with room(tmp_path, game_with("classic", ONE), stations=False, house=at.house) as made:
         made.segment = 32 * 1024
         async with telling(made, at.cards, at.wagers, at.plan) as t:
             await a_long_round(t)
@@ -222,7 +219,7 @@ async def test_the_cut_card_comes_in_a_round(house: str, tmp_path: Path) -> None
             t.shows("Take wagers: main - last round of this shoe")
             await a_round(t)
         assert t.state.round == (2 if house == "default" else 1)
-        closed = next(data for data in t.data("device") if data["what"] == "ShoeInventory")
+        closed = t.data("device", "ShoeInventory")[0]
         assert closed["out"] == last_place(t, closed["shoe"]) - 1  # the cut card has one too
 
 
@@ -255,7 +252,7 @@ async def test_the_cut_card_comes_before_a_round(house: str, tmp_path: Path) -> 
 
 def counted(t: Told) -> list[dict[str, Any]]:
     """What the record has of each shoe that was closed, the shoe's number aside."""
-    found = [data for data in t.data("device") if data["what"] == "ShoeInventory"]
+    found = t.data("device", "ShoeInventory")
     return [{k: v for k, v in data.items() if k not in ("what", "shoe")} for data in found]
 
 
@@ -416,5 +413,4 @@ async def test_a_shoe_that_was_loaded_while_its_cable_was_out(t: Told) -> None:
     await t.to_step(Step.TURN)
     await t.does("RoundVoided", FLOOR, SECOND, reason="another shoe")
     await t.to_end()
-    assert t.nets() == {1: 0, 2: 0}
-    assert mechanism(t.room.shoe)["loading"] == 2
+    assert (t.nets(), mechanism(t.room.shoe)["loading"]) == ({1: 0, 2: 0}, 2)

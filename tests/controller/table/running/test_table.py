@@ -159,8 +159,7 @@ async def test_a_round_in_real_time(tmp_path: Path) -> None:
     found = [record for _, record in records(tmp_path / "record")]
     assert [record.kind for record in found].count("opened") == 2
     assert found[-2].kind == "closed"
-    report = verify(tmp_path / "record")
-    assert [finding.what for finding in report.findings] == []
+    assert [finding.what for finding in verify(tmp_path / "record").findings] == []
 
 
 def test_what_the_file_says_is_what_runs(tmp_path: Path) -> None:
@@ -242,8 +241,7 @@ async def test_a_table_without_its_devices_begins_and_ends(tmp_path: Path) -> No
     file = furnished(tmp_path)
 
     async with RunningTable(parts(file)) as table:
-        assert table.shown.state.step is Step.CLOSED
-        assert table.boot == table.log.boot
+        assert (table.shown.state.step, table.boot) == (Step.CLOSED, table.log.boot)
     with pytest.raises(LookupError):
         table.supervisor("SH-9")
     assert [record.kind for _, record in records(tmp_path / "record")][-2:] == [
@@ -338,12 +336,10 @@ def _asked(found: Played, tell: Tell) -> int:
 
 def test_each_step_of_a_round_is_shown_once(tmp_path: Path) -> None:
     """A prompt is an instruction: who follows it is not told the same again."""
-    scripted = next(one for one in EXAMPLES if one.script.game == "classic")
-    found = played(tmp_path, scripted)
+    found = played(tmp_path, next(one for one in EXAMPLES if one.script.game == "classic"))
     assert found.robot.refused == []
     assert _asked(found, Tell.OPEN_TABLE) == _asked(found, Tell.LOAD_SHOE) == 1
-    assert _asked(found, Tell.CLEAR) == 1
-    assert found.robot.repeats == []
+    assert (_asked(found, Tell.CLEAR), found.robot.repeats) == (1, [])
 
 
 def signed(name: str, relieved: str = "") -> SignInData:

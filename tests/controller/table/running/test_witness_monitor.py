@@ -89,6 +89,10 @@ class House:
         asyncio.run(self.witnessing.check())
         return [one.kind for one in self.told() if one.seq > before]
 
+    def sees(self, hours: float = 0) -> tuple[list[str], WitnessStatus]:
+        """The same, and what is shown then."""
+        return self.look(hours), self.shown[-1]
+
     def told(self) -> list[Record]:
         kinds = ("witnessed", "unwitnessed")
         return [one for one in everything(self.log.record) if one.kind in kinds]
@@ -111,8 +115,7 @@ class House:
     def right(self) -> None:
         """Both verifiers find nothing."""
         self.log.close()
-        report = verify(self.log.record)
-        assert [one.what for one in report.findings] == []
+        assert [one.what for one in verify(self.log.record).findings] == []
         page = str(files("controller.audit").joinpath("verify_record.py"))
         ran = subprocess.run(
             [sys.executable, "-I", page, str(self.log.record)],
@@ -133,15 +136,13 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 def test_a_table_that_no_witness_has_ever_seen_says_so_at_once_and_once(house: House) -> None:
     first = next(one for one in everything(house.log.record) if one.kind == "opened")
-    assert house.look() == ["unwitnessed"]
+    assert house.sees() == (["unwitnessed"], WitnessStatus(0, first.utc))
     assert house.since() == first.utc
-    assert house.shown[-1] == WitnessStatus(0, first.utc)
     for hours in (0, 1, 30, 300):
         house.deal(hours)
         assert house.look(hours) == []
     house.again()
-    assert house.look() == []
-    assert house.shown[-1] == WitnessStatus(0, first.utc)
+    assert house.sees() == ([], WitnessStatus(0, first.utc))
     house.right()
 
 
@@ -150,8 +151,7 @@ def test_a_witness_that_comes_each_hour_is_told_of_and_nothing_else(house: House
     for turn in range(1, 6):
         house.deal(turn)
         size = house.witness()
-        assert house.look(1) == ["witnessed"]
-        assert house.shown[-1] == WitnessStatus(size, 0)
+        assert house.sees(1) == (["witnessed"], WitnessStatus(size, 0))
     house.right()
 
 
@@ -177,18 +177,14 @@ def test_a_witness_that_stays_away_is_missed_after_the_time_and_once(house: Hous
     house.clock.go(3 * HOUR)
     missed = house.deal(2)
     house.deal(3)
-    assert house.look(HOURS - 1) == []
-    assert house.shown[-1] == WitnessStatus(size, 0)
-    assert house.look(2) == ["unwitnessed"]
+    assert house.sees(HOURS - 1) == ([], WitnessStatus(size, 0))
+    assert house.sees(2) == (["unwitnessed"], WitnessStatus(size, missed))
     assert house.since() == missed
-    assert house.shown[-1] == WitnessStatus(size, missed)
     assert house.look(1) == []
     house.again()
-    assert house.look(40) == []
-    assert house.shown[-1] == WitnessStatus(size, missed)
+    assert house.sees(40) == ([], WitnessStatus(size, missed))
     back = house.witness()
-    assert house.look() == ["witnessed"]
-    assert house.shown[-1] == WitnessStatus(back, 0)
+    assert house.sees() == (["witnessed"], WitnessStatus(back, 0))
     house.deal(4)
     house.again()
     assert house.look(HOURS + 1) == ["unwitnessed"]

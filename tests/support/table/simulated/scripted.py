@@ -53,8 +53,7 @@ class ScriptPlayers:
                 return self._plays(prompt)
 
     def _insures(self, prompt: Prompt) -> PlayerChoice:
-        insuring = [action for action in self._actions if action.phase == "insurance"]
-        if self._actions and insuring:
+        if self._actions and [action for action in self._actions if action.phase == "insurance"]:
             action = self._actions[0]
             if action.rejected or (action.phase == "insurance" and action.seat <= prompt.seat):
                 return self._take()

@@ -320,8 +320,10 @@ class Served(NamedTuple):
     def events(self) -> list[Event]:
         return [decode_decision(record.data).event for record in self.room.records("decision")]
 
-    def data(self, kind: str) -> list[dict[str, Any]]:
-        return [msgspec.json.decode(record.data) for record in self.room.records(kind)]
+    def data(self, kind: str, what: str = "") -> list[dict[str, Any]]:
+        """The data of all records of this kind; `what`: of this only."""
+        every = [msgspec.json.decode(record.data) for record in self.room.records(kind)]
+        return [data for data in every if not what or data["what"] == what]
 
     def whats(self, kind: str) -> list[str]:
         return [str(data["what"]) for data in self.data(kind)]
@@ -373,8 +375,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 def right(made: Room) -> None:
     """The record stands by itself: every decision is what the rules make, every card opens."""
-    report = verify(made.record)
-    found = [finding.what for finding in report.findings]
+    found = [finding.what for finding in verify(made.record).findings]
     assert found == [], found
 
 

@@ -214,7 +214,7 @@ class Told(Served):
 
     def pressed(self) -> list[dict[str, Any]]:
         """Of each press that was told what the record has of it."""
-        return [data for data in self.data("device") if data["what"] == "ButtonPressed"]
+        return self.data("device", "ButtonPressed")
 
     # --- what comes out of the shoe -----------------------------------------------------------
 

@@ -44,8 +44,7 @@ async def a_card_that_is_not_read(t: Told, way: Way) -> None:
     t.shows("Confirm the card that was read from the felt: seat 1, third card")
     await t.to_end()
     assert t.nets() == WON
-    failed = [data for data in t.data("device") if data["what"] == "ReadFailed"]
-    assert [data["why"] for data in failed] == ["unreadable"]
+    assert [data["why"] for data in t.data("device", "ReadFailed")] == ["unreadable"]
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,), nets=None)
@@ -58,8 +57,7 @@ async def a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
     await entered(t, "9d")
     await t.to_end()
     assert t.nets() == WON
-    seen = [data for data in t.data("device") if data["what"] == "CardSeen"]
-    doubted = [data for data in seen if data["confidence"] == 55]
+    doubted = [data for data in t.data("device", "CardSeen") if data["confidence"] == 55]
     assert [(data["card"], data["alternative"]) for data in doubted] == [
         (card_of("Td"), card_of("Jd"))
     ]
@@ -89,8 +87,7 @@ async def a_hole_card_that_is_not_read(t: Told, way: Way) -> None:
     t.shows("Floor: rule on card not read, not read: unreadable - burn, or void the round" + TWO)
     await t.ruled(Odd.CARD_UNREADABLE, way)
     await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
-    assert t.facts(Burned)[-1:] == [Burned()]
+    assert (t.nets(), t.facts(Burned)[-1:]) == (VOID if way is Way.VOID else WON, [Burned()])
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,), nets=None)

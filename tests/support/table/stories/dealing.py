@@ -224,7 +224,7 @@ async def the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
     """Nobody has put a cut card in: all fifty-two cards come out, and the same ones go back in."""
     await t.to(lambda s: s.round > 1 and not mechanism(t.room.shoe)["left"] and awaited(s.step))
     await t.does("ShoeRanOut")
-    counted = [data for data in t.data("device") if data["what"] == "ShoeInventory"][-1]
+    counted = t.data("device", "ShoeInventory")[-1]
     assert (counted["out"], counted["missing"], counted["extra"]) == (52, 0, [])
     assert t.words.startswith(
         "Shuffle, cut and load the discards - shoe out of cards"
@@ -394,8 +394,7 @@ async def a_card_drawn_in_error(t: Told, way: Way) -> None:
         await t.does("LaySpare")
         assert t.state.hands[0].cards[-1] == card_of("9d")
     if way is Way.BURN:
-        assert t.facts(Burned)[-1] == Burned()
-        assert t.state.spare is None
+        assert (t.facts(Burned)[-1], t.state.spare) == (Burned(), None)
     await t.to_end()
     assert t.nets() == (VOID if way is Way.VOID else WON)
     assert len(t.facts(RoundVoid)) == (way is Way.VOID)
@@ -417,8 +416,7 @@ async def a_second_card_drawn_in_error(t: Told, way: Way) -> None:
     await t.ruled(Odd.ERROR_CARD, way)
     await t.to_end()
     if way is Way.BURN:
-        assert t.facts(Burned)[-1] == Burned()
-        assert t.nets() == WON
+        assert (t.facts(Burned)[-1], t.nets()) == (Burned(), WON)
     else:
         assert t.nets() == VOID
         assert t.state.spare is not None  # the first card of the next round
@@ -478,8 +476,7 @@ async def a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
     await t.does("SpareRefused", seat=2, hand=0)
     await t.to_end()
     assert t.facts(Burned)[-1] == Burned(card_of("9d"))  # the dealer has no use for it either
-    assert t.nets() == {1: -1000, 2: 0}
-    assert t.state.spare is None
+    assert (t.nets(), t.state.spare) == ({1: -1000, 2: 0}, None)
 
 
 @irregular(

@@ -152,8 +152,7 @@ async def lost_before(t: Told) -> Plugged:
     nets=None,
 )
 async def a_shuffler_that_is_gone_when_it_is_to_shuffle(t: Told, way: Way) -> None:
-    shuffler = await lost_before(t)
-    shuffler.request(Plug(connected=True))
+    (await lost_before(t)).request(Plug(connected=True))
     await until(lambda: t.at(Step.FELT), 10)
     await t.does("FeltConfirmed")
     t.shows("Shuffle 6 decks")
@@ -192,8 +191,7 @@ async def a_shuffler_that_loses_its_power(t: Told, way: Way) -> None:
     t.shows("Wait for the shuffle of 6 decks")
     t.shuffler.request(ShufflePace(shuffle_ms=20))
     await t.to_step(Step.LOADING)  # somebody has looked at it, and asks for it again
-    begun = [data for data in t.data("device") if data["what"] == "ShuffleStarted"]
-    assert len(begun) == 2
+    assert len(t.data("device", "ShuffleStarted")) == 2
 
 
 @irregular(

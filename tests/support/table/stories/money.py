@@ -20,8 +20,7 @@ from tests.support.table.simulated.telling import DEAL, Told
 
 
 def correction(**more: Any) -> dict[str, Any]:
-    said = {"round": 1, "seat": 1, "hand": 0, "bet": "main", "paid": 500, "due": 1000}
-    return {**said, **more}
+    return {"round": 1, "seat": 1, "hand": 0, "bet": "main", "paid": 500, "due": 1000, **more}
 
 
 @irregular(Odd.WRONG_PAYMENT, "correct_payment", ways=(Way.CORRECT,), nets=None)
@@ -168,8 +167,7 @@ async def limits_of_each_seat_and_bet(t: Told, way: Way) -> None:
         (1, "diamond", 1000, "bet_not_offered", ""),
         (1, "main", 0, "not_an_amount", ""),
     ):
-        found = await t.refuses("WagerPlaced", seat=seat, bet=bet, amount=amount)
-        assert found == refused
+        assert await t.refuses("WagerPlaced", seat=seat, bet=bet, amount=amount) == refused
         assert t.data("refusal")[-1]["why"].startswith(why)
     await t.does("WagerPlaced", seat=1, bet="main", amount=50_000)
     assert await t.refuses("WagerPlaced", seat=1, bet="buster", amount=1100) == "above_maximum"
@@ -187,8 +185,7 @@ async def back_bets_are_refused(t: Told, way: Way) -> None:
     t.robot.pending_wagers = []
     await t.does("WagerPlaced", seat=1, bet="main", amount=2500)
     assert [seat.main for seat in t.state.seats] == [2500, 1000]
-    behind = events.WagerPlaced(Actor("player", "seat-3", 3), 1, "main", 500)
-    await said(t, behind)
+    await said(t, events.WagerPlaced(Actor("player", "seat-3", 3), 1, "main", 500))
     assert t.data("refusal")[-1]["id"] == "other_seat"
     assert [seat.main for seat in t.state.seats] == [2500, 1000]
     await t.does("WagerPlaced", seat=1, bet="main", amount=1000)

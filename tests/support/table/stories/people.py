@@ -226,8 +226,7 @@ async def a_wager_when_the_first_card_is_known(t: Told, way: Way) -> None:
     await t.does("CardEntered", card=8)
     await t.does("CardConfirmed", FLOOR)
     for bet, amount in (("main", 500), ("main", 2000)):
-        refused = await t.refuses("WagerPlaced", seat=1, bet=bet, amount=amount)
-        assert refused == "first_card_is_out"
+        assert await t.refuses("WagerPlaced", seat=1, bet=bet, amount=amount) == "first_card_is_out"
 
 
 # --- dealer relieved, table closed and opened: burn, count and count again --------------------
@@ -310,8 +309,7 @@ async def a_table_that_is_closed_and_opened(t: Told, way: Way) -> None:
         assert await t.refuses("TableClosed", FLOOR, second, **fields) == "close_table"
     await t.does("TableClosed", FLOOR, SECOND, bank=100_000, counted_again=100_000)
     t.shows("Floor: open the table - count the bank with a second person")
-    closed = [data for data in t.data("device") if data["what"] == "ShoeInventory"]
-    assert [data["out"] for data in closed] == [burned]
+    assert [data["out"] for data in t.data("device", "ShoeInventory")] == [burned]
     fields = {"bank": 100_000, "counted_again": 100_001}
     assert await t.refuses("TableOpened", FLOOR, SECOND, **fields) == "open_table"
     await t.does("TableOpened", FLOOR, SECOND, bank=100_000, counted_again=100_000)

@@ -81,8 +81,7 @@ def origin(device: Device = "shoe", seq: int = 9) -> Origin:
 
 
 def read(card: Card, **fields: object) -> CardRead:
-    whole = CardRead(7, 21, card, 99, 0xFE, CardFlags(0), 40, 1, SALT)
-    return replace(whole, **fields)
+    return replace(CardRead(7, 21, card, 99, 0xFE, CardFlags(0), 40, 1, SALT), **fields)
 
 
 def card(number: Card, **fields: object) -> shoe.ShoeCardRead:
