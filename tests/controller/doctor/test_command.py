@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Mach
 from controller.doctor.command import CHECKS, run_checks
 from drivers.keys import KeyProblem
 from tests.support.daemon.doctor_house import House, house, tree
+from tests.support.daemon.rig import child
 from tests.support.paths import ROOT
 
 
@@ -77,7 +78,7 @@ def test_as_data(made: House, capsys: pytest.CaptureFixture[str]) -> None:
     made.keys.chmod(0o755)
     data = as_data(capsys, made, 1)
     assert (data["ok"], data["counts"]["wrong"]) == (False, 1)
-    broken = next(one for one in data["checks"] if one["verdict"] == "wrong")
+    (broken,) = (one for one in data["checks"] if one["verdict"] == "wrong")
     assert broken["name"] == "keys' place"
     assert broken["problems"] == [
         {
@@ -220,11 +221,10 @@ def shown(made: House, **more: str) -> str:
     """What a terminal is sent."""
     master, slave = os.openpty()
     environment = {key: text for key, text in os.environ.items() if key != "NO_COLOR"}
-    command = [sys.executable, "-m", "controller.cli", "doctor", str(made.file)]
     parts = []
     try:
         with subprocess.Popen(
-            command,
+            [sys.executable, "-m", "controller.cli", "doctor", str(made.file)],
             stdout=slave,
             stderr=slave,
             env={**environment, "PYTHONPATH": str(ROOT), **more},
@@ -266,25 +266,6 @@ def test_the_reader_may_go(made: House) -> None:
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-@contextmanager
-def served(made: House) -> Iterator[subprocess.Popen[str]]:
-    """`holecard serve`, which is ready."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "controller.cli", "serve", str(made.file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-    )
-    try:
-        assert running.stdout is not None
-        assert running.stdout.readline().startswith("ready: house-1 at ")
-        yield running
-    finally:
-        running.kill()
-        running.communicate(timeout=30)
-
-
 def wrongs(made: House) -> list[str]:
     return [name for name, found in made.all().items() if found.verdict == "wrong"]
 
@@ -293,16 +274,15 @@ def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
     with house(tmp_path) as made:
         made.machine = replace(made.machine, clock=SystemClock())
         assert wrongs(made) == []
-        with served(made) as running:
+        with child(made.file, told="READY=1") as daemon:
             for _ in range(3):
                 every = made.all()
                 assert [name for name, one in every.items() if one.verdict == "wrong"] == []
-                said = f"the table is being served by process {running.pid} ("
+                said = f"the table is being served by process {daemon.process.pid} ("
                 assert said in every["record"].note
-                assert every["socket"].note.endswith("the table is being served")
-                assert every["control ports"].note.endswith("the table is being served")
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(60) == 0
+                for name in ("socket", "control ports"):
+                    assert every[name].note.endswith("the table is being served"), name
+            assert daemon.ends() == 0
         assert (wrongs(made), made.check("round").note) == ([], "round 0, at closed")
         assert [one.what for one in verify(made.record).findings] == []
 
@@ -310,8 +290,7 @@ def test_beside_a_table_that_is_served(tmp_path: Path) -> None:
 def test_a_table_that_a_killed_controller_has_left(tmp_path: Path) -> None:
     with house(tmp_path) as made:
         made.machine = replace(made.machine, clock=SystemClock())
-        with served(made) as running:
-            running.send_signal(signal.SIGKILL)
-            running.wait(30)
+        with child(made.file, told="READY=1") as daemon:
+            assert daemon.ends(signal.SIGKILL) == -signal.SIGKILL
         assert wrongs(made) == []
         assert "left from a former start" in made.check("socket").note

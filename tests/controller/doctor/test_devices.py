@@ -87,9 +87,7 @@ def test_a_pairing_that_is_damaged_is_made_anew(made: House) -> None:
     file = made.keys / "devices" / "ST-1.json"
     file.write_text(file.read_text().replace('"EW"', "EW"))
     with on_the_bench(made) as said:
-        problem = made.problem("pairing")
-        assert "ST-1.json: is damaged" in problem.what
-        aside, pair_it = problem.commands
+        aside, pair_it = made.expect("pairing", what="ST-1.json: is damaged").commands
         made.shell(aside)
         made.shell(pair_it + said)
         assert made.check("pairing").verdict == "ok"
@@ -107,9 +105,11 @@ def test_where_a_device_is_paired_that_is_found_by_its_number(made: House) -> No
 def test_a_device_of_another_class(made: House) -> None:
     (made.keys / "devices" / "SH-1.json").unlink()
     pair(KeyStore(made.keys), "SH-1", DeviceClass.STATION)
-    problem = made.problem("pairing")
-    assert problem.what == "SH-1 was paired as a station, not as a shoe"
-    assert problem.mend.endswith("table.toml at [devices], shoe")
+    made.expect(
+        "pairing",
+        exactly="SH-1 was paired as a station, not as a shoe",
+        mend="table.toml at [devices], shoe",
+    )
 
 
 # --- plugged in -------------------------------------------------------------------------------
@@ -134,9 +134,11 @@ def test_a_port_that_another_device_has(made: House) -> None:
     terminal = (ports / "shoe").readlink()
     (ports / "station").rename(ports / "kept")
     (ports / "station").symlink_to(terminal)
-    (problem,) = made.check("ports").problems
-    assert problem.what == f"station ST-1: its port is also that of shoe SH-1: {terminal}"
-    assert "[devices], stations" in problem.mend
+    made.expect(
+        "ports",
+        exactly=f"station ST-1: its port is also that of shoe SH-1: {terminal}",
+        mend="[devices], stations",
+    )
     (ports / "kept").replace(ports / "station")
     assert made.check("ports").verdict == "ok"
 
@@ -187,8 +189,7 @@ def test_a_machine_without_a_usb_library_is_told_once(made: House) -> None:
     shoe_at(made, "usb:SH-1")
     made.edit(f'"{made.place}/ports/station"', '"usb:ST-1"')
     made.machine = replace(made.machine, serial_ports=list, usb_devices=refused)
-    problem = made.problem("ports")
-    assert "USB needs the library libusb 1.0" in problem.what
+    problem = made.expect("ports", what="USB needs the library libusb 1.0")
     assert problem.commands[0].endswith("apt-get install libusb-1.0-0")
 
 
@@ -257,8 +258,7 @@ def test_a_device_that_is_roots_alone(
     plugged(made)
     owned(monkeypatch, path, mode=mode, gid=group)
     closed(made, path, DIALOUT, grp.struct_group(("root", "x", 0, [])))
-    problem = made.problem("ports")
-    assert "udev rules" in problem.mend
+    problem = made.expect("ports", mend="udev rules")
     assert any("60-holecard.rules" in one for one in problem.commands)
 
 
@@ -290,10 +290,9 @@ def test_a_port_that_another_table_has(made: House) -> None:
         folder = made.root / f"proc/{other.pid}/fd"
         folder.mkdir()
         (folder / "5").symlink_to(terminal)
-        problem = made.problem("ports")
-    assert "(holecard serve other.toml)" in problem.what
-    assert problem.commands == ()
-    assert "another table uses it" in problem.mend
+        made.expect(
+            "ports", what="(holecard serve other.toml)", commands=(), mend="another table uses it"
+        )
 
 
 def test_a_terminal_of_the_same_name_in_another_container(

@@ -71,8 +71,7 @@ def test_what_serving_refuses_beside_all_that_is_told_one_by_one(made: House) ->
 
 def test_a_place_for_the_record_that_is_not_there(made: House) -> None:
     made.edit('"run/record"', '"far/away/record"')
-    problem = made.problem("record's place")
-    assert problem.commands == (f"mkdir -p -m 700 {made.place / 'far' / 'away'}",)
+    made.expect("record's place", commands=(f"mkdir -p -m 700 {made.place / 'far' / 'away'}",))
     made.mend("record's place")
     made.recorded()
     assert made.check("record").verdict == "ok"
@@ -181,19 +180,25 @@ PLACES = {
 }
 
 
+def of_somebody(made: House, patch: pytest.MonkeyPatch, name: str, uid: int) -> Path:
+    """This place belongs to that user, and the directory it is in to the one who asks."""
+    made.machine = replace(made.machine, uid=made.machine.uid + 1, user="house")
+    owned(patch, made.run, uid=made.machine.uid)
+    owned(patch, made.place / PLACES[name], uid=uid)
+    return made.place / PLACES[name]
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_a_place_of_another_user_is_looked_at_by_that_one(
     made: House, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     made.recorded()
-    made.machine = replace(made.machine, uid=made.machine.uid + 1, user="house")
-    place = made.place / PLACES[name]
-    owned(monkeypatch, made.run, uid=made.machine.uid)
-    owned(monkeypatch, place, uid=OTHER)
+    place = of_somebody(made, monkeypatch, name, OTHER)
     first = made.check(name).problems[0]
     assert first.what == f"{place} belongs to 4711, not to house"
-    ours = f"{made.machine.holecard} doctor {made.file}"
-    assert first.commands == (f"sudo runuser -u 4711 -- {ours}",)
+    assert first.commands == (
+        f"sudo runuser -u 4711 -- {made.machine.holecard} doctor {made.file}",
+    )
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -201,10 +206,7 @@ def test_a_place_of_root_is_given_to_who_asks(
     made: House, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     made.recorded()
-    made.machine = replace(made.machine, uid=made.machine.uid + 1, user="house")
-    place = made.place / PLACES[name]
-    owned(monkeypatch, made.run, uid=made.machine.uid)
-    owned(monkeypatch, place, uid=0)
+    place = of_somebody(made, monkeypatch, name, 0)
     options = "" if name == "people's place" else "-R "
     assert made.check(name).problems[0].commands == (f"sudo chown {options}house: {place}",)
 
@@ -367,13 +369,13 @@ def test_people_who_are_not_what_their_history_says(made: House) -> None:
     assert made.check("history").verdict == "ok"
     data = made.people.read_bytes()
     made.people.write_bytes(data.replace(b'"Bo Chan"', b'"Bob Chance"'))
-    problem = made.expect(
+    made.expect(
         "history",
         grade="warning",
         exactly="F-2 is Bob Chance (floor) in the file; by the history Bo Chan (floor), "
         "since 2027-01-15T08:00:00Z, by Ann Lee and Bo Chan",
+        mend="ask the people who are named there",
     )
-    assert problem.mend.startswith("ask the people who are named there")
     made.people.write_bytes(data)
     made.people.with_name("people.json.history.jsonl").unlink()
     assert "history.jsonl is missing" in made.problem("history").what
@@ -399,9 +401,8 @@ def _only(made: House, *who: str) -> None:
 @pytest.mark.parametrize(("who", "role"), [(("F-2", "X-1"), "dealer"), (("D-17", "X-1"), "floor")])
 def test_somebody_who_is_missing_is_added(made: House, who: tuple[str, ...], role: str) -> None:
     _only(made, *who)
-    assert made.problem("roles").what == f"no enabled person is {role}"
-    pin = put_pin(made)
-    made.mend("roles", f"{TWO} --pin-fd 3 3< {pin}", said="Dee Faro\n")
+    made.expect("roles", exactly=f"no enabled person is {role}")
+    add_dee(made)
     assert "1 dealer, 1 floor" in made.check("roles").note
 
 
@@ -413,8 +414,7 @@ def test_two_badges_of_one_person_are_no_two_people(made: House, who: tuple[str,
 
 def test_a_second_person_is_added(made: House) -> None:
     _only(made, "F-9")
-    pin = put_pin(made)
-    made.mend("roles", f"{TWO} --pin-fd 3 3< {pin}", said="Dee Faro\n")
+    add_dee(made)
 
 
 def test_a_badge_that_is_proposed_is_nobodys(made: House) -> None:
@@ -423,7 +423,7 @@ def test_a_badge_that_is_proposed_is_nobodys(made: House) -> None:
     assert " people add D-2 " in made.check("roles").problems[0].commands[0]
 
 
-def put_pin(made: House) -> Path:
-    pin = made.place / "pin"
-    put(pin, f"{PINS['S-1']}\n".encode())
-    return pin
+def add_dee(made: House) -> None:
+    """As the command says, with her name and PIN."""
+    put(made.place / "pin", f"{PINS['S-1']}\n".encode())
+    made.mend("roles", f"{TWO} --pin-fd 3 3< {made.place / 'pin'}", said="Dee Faro\n")

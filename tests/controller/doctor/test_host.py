@@ -45,8 +45,7 @@ def as_somebody(made: House, *groups: grp.struct_group, within: tuple[int, ...] 
 
 def test_root_sees_less_than_the_tables_own_user(made: House) -> None:
     made.machine = replace(made.machine, uid=0, user="root")
-    problem = made.problem("user")
-    assert problem.grade == "warning"
+    problem = made.expect("user", grade="warning")
     if made.keys.stat().st_uid == 0:
         assert "a user of its own" in problem.mend
     else:
@@ -61,8 +60,7 @@ def test_a_user_without_a_shell_is_helped_by_root(made: House) -> None:
     made.machine = replace(made.machine, login=False)
     assert made.check("user").note.endswith("no shell: commands are written for root")
     made.edit('"run/record"', '"far/record"')
-    wanted = f"install -d -o house -m 700 {made.place / 'far'}"
-    assert made.problem("record's place").commands == (wanted,)
+    made.expect("record's place", commands=(f"install -d -o house -m 700 {made.place / 'far'}",))
     made.people.unlink()
     case = made.case()
     ours = f"runuser -u house -- {made.machine.holecard}"
@@ -85,8 +83,9 @@ def test_a_directory_of_another_user_is_looked_at_as_that_one(
 ) -> None:
     monkeypatch.setattr(host, "owner_of", lambda place: 4711)
     made.machine = replace(made.machine, uid=0, user="root")
-    wanted = f"runuser -u 4711 -- {made.machine.holecard} doctor {made.file}"
-    assert made.problem("user").commands == (wanted,)
+    made.expect(
+        "user", commands=(f"runuser -u 4711 -- {made.machine.holecard} doctor {made.file}",)
+    )
 
 
 def test_a_user_in_no_group(made: House) -> None:
@@ -123,8 +122,7 @@ def test_a_machine_without_udev(made: House) -> None:
 
 def test_rules_that_are_not_installed(made: House) -> None:
     made.elsewhere(**{"/run/udev/control": "", "/etc/udev/rules.d/other": ""})
-    problem = made.problem("udev")
-    assert problem.what == "the udev rules are not installed"
+    problem = made.expect("udev", exactly="the udev rules are not installed")
     assert [one.rpartition("udevadm ")[2] for one in problem.commands[1:]] == [
         "control --reload",
         "trigger",
@@ -140,15 +138,13 @@ def test_rules_of_another_version(made: House) -> None:
     assert made.check("udev").verdict == "ok"
     made.put(f"/etc/udev/rules.d/{RULES}", ours.replace("1", "2"))
     assert made.problem("udev").what == f"/etc/udev/rules.d/{RULES} is not the current version"
-    made.shell(made.problem("udev").commands[0])
-    assert made.check("udev").verdict == "ok"
+    made.mend("udev")
 
 
 @pytest.mark.parametrize("name", ["ModemManager", "brltty"])
 def test_programs_that_open_ports(made: House, name: str) -> None:
     made.elsewhere(**{"/proc/1/comm": "systemd\n", "/proc/812/comm": f"{name}\n"})
-    problem = made.problem("probing")
-    assert problem.what.startswith(f"{name} runs")
+    problem = made.expect("probing", what=f"{name} runs")
     assert problem.commands[0].endswith(f"systemctl disable --now {name}.service")
     made.put("/proc/812/comm", "cron\n")
     assert made.check("probing").verdict == "ok"

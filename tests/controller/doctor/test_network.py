@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
+from controller.config import ControlPlace
 from controller.daemon import MAX_SOCKET_PATH
 from controller.daemon.sockets import listening
 from controller.doctor import network
@@ -20,25 +21,23 @@ from tests.support.screens.certificates import certified
 from tests.support.table.simulated.house import mode
 
 
+def control(made: House) -> ControlPlace:
+    place = made.case().equipment.control
+    assert place is not None
+    return place
+
+
 @contextmanager
 def served(made: House) -> Iterator[None]:
     """As the table takes its places, and its record."""
-    case = made.case()
-    assert case.equipment.control is not None
-    with listening(case.equipment.control, str(made.file)):
-        log = made.begin()
-        try:
-            yield
-        finally:
-            log.close()
+    with listening(control(made), str(made.file)), closing(made.begin()):
+        yield
 
 
 def refused(made: House) -> bool:
     """Whether a start refuses these places too."""
-    control = made.case().equipment.control
-    assert control is not None
     try:
-        with listening(control, str(made.file)):
+        with listening(control(made), str(made.file)):
             return False
     except UsageProblem:
         return True
@@ -107,9 +106,8 @@ def test_somebody_else_who_answers(made: House) -> None:
 def test_a_table_that_is_served(made: House) -> None:
     with served(made):
         assert made.check("socket").note.endswith("control.sock: the table is being served")
-        found = made.check("control ports")
-        assert found.verdict == "ok"
-        assert found.note.endswith("the table is being served")
+        assert made.check("control ports").verdict == "ok"
+        assert made.check("control ports").note.endswith("the table is being served")
 
 
 # --- ports ------------------------------------------------------------------------------------
@@ -125,11 +123,11 @@ def test_a_port_that_is_taken(made: House, which: str) -> None:
     port = getattr(made, which)
     with child(LISTENING, port) as other:
         assert refused(made)
-        problem = made.problem("control ports")
-        assert problem.what.startswith(
-            f"{which} {port} of 127.0.0.1 is taken by process {other.pid} ("
+        problem = made.expect(
+            "control ports",
+            what=f"{which} {port} of 127.0.0.1 is taken by process {other.pid} (",
+            commands=(f"kill {other.pid}",),
         )
-        assert problem.commands == (f"kill {other.pid}",)
         made.shell(problem.commands[0])
         other.wait(30)
         assert made.check("control ports").verdict == "ok"
@@ -137,12 +135,8 @@ def test_a_port_that_is_taken(made: House, which: str) -> None:
 
 
 def test_a_port_that_another_process_has_while_the_table_is_served(made: House) -> None:
-    log = made.begin()
-    try:
-        with child(LISTENING, made.port) as other:
-            assert f"is taken by process {other.pid} (" in made.problem("control ports").what
-    finally:
-        log.close()
+    with closing(made.begin()), child(LISTENING, made.port) as other:
+        assert f"is taken by process {other.pid} (" in made.problem("control ports").what
 
 
 def test_another_port_is_proposed(made: House) -> None:
@@ -205,9 +199,11 @@ def test_a_port_of_the_pages_that_is_taken(made: House, monkeypatch: pytest.Monk
     port = free_port()
     screens(made, f"port = {port}")
     with child(LISTENING, port) as other:
-        problem = made.problem("pages")
-        assert problem.what.startswith(f"port {port} of 127.0.0.1 is taken by process {other.pid}")
-        assert problem.commands == (f"ss -ltnp 'sport = :{port}'",)
+        made.expect(
+            "pages",
+            what=f"port {port} of 127.0.0.1 is taken by process {other.pid}",
+            commands=(f"ss -ltnp 'sport = :{port}'",),
+        )
         monkeypatch.setattr(network, "free", lambda host, one: one == port + 2)
         assert f"at [screens]: port = {port + 2}, which is free" in made.problem("pages").mend
     monkeypatch.undo()
@@ -232,11 +228,15 @@ def test_a_place_that_cannot_be(made: House, lines: list[str], words: str) -> No
 DROP_IN = "/etc/systemd/system/holecard@first.service.d/screens.conf"
 
 
-def elsewhere(made: House, host: str, **files: str) -> None:
+def reachable(made: House, host: str) -> None:
     certificate, key = certified(made.place)
     screens(
         made, "port = 0", f'listen = "{host}"', f'certificate = "{certificate}"', f'key = "{key}"'
     )
+
+
+def elsewhere(made: House, host: str, **files: str) -> None:
+    reachable(made, host)
     as_installed(made, **files)
 
 
@@ -249,10 +249,7 @@ def page_s_drop_in() -> str:
 
 def test_a_unit_that_lets_no_browser_in(made: House) -> None:
     elsewhere(made, "10.0.0.7")
-    problem = made.problem("pages")
-    assert problem.grade == "wrong"
-    assert problem.what.startswith("10.0.0.7")
-    assert "IPAddressAllow=" in problem.mend
+    problem = made.expect("pages", grade="wrong", what="10.0.0.7", mend="IPAddressAllow=")
     assert "systemctl edit holecard@first.service" in problem.mend
     made.put(DROP_IN, page_s_drop_in())
     assert made.check("pages").verdict == "ok"
@@ -277,8 +274,6 @@ def test_an_address_that_is_none_of_the_unit_s_family(made: House) -> None:
 
 
 def test_a_table_that_no_unit_serves_is_reached(made: House) -> None:
-    certificate, key = certified(made.place)
-    lines = ('listen = "10.0.0.7"', f'certificate = "{certificate}"', f'key = "{key}"')
-    screens(made, "port = 0", *lines)
+    reachable(made, "10.0.0.7")
     made.elsewhere(**{"/run/systemd/system/x": ""})
     assert made.check("pages").verdict == "ok"

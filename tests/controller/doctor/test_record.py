@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -76,9 +76,9 @@ def test_a_directory_of_something_else(made: House, folder: str) -> None:
 
 def test_a_link_that_leads_nowhere(made: House) -> None:
     made.record.symlink_to(made.place / "disk" / "record")
-    problem = made.problem("record's place")
-    assert (
-        problem.what == f"{made.record} is a link to {made.place}/disk/record, which does not exist"
+    made.expect(
+        "record's place",
+        exactly=f"{made.record} is a link to {made.place}/disk/record, which does not exist",
     )
     made.mend("record's place")
     made.recorded()
@@ -242,8 +242,7 @@ def test_a_clock_before_the_last_record(made: House, seconds: int, grade: str) -
 
 
 def test_a_record_that_is_written_now(made: House) -> None:
-    log = made.begin()
-    try:
+    with closing(made.begin()):
         behind(made, b"\x40\x01")  # a write that is on its way
         found = made.check("record")
         assert found.verdict == "ok"
@@ -251,8 +250,6 @@ def test_a_record_that_is_written_now(made: House) -> None:
         assert made.check("round").note == "the table is being served"
         assert made.check("record's key").verdict == made.check("time").verdict == "ok"
         behind(made, b"\0\0")
-    finally:
-        log.close()
 
 
 def test_a_lock_that_another_process_has(made: House) -> None:

@@ -10,8 +10,8 @@ import pytest
 from controller.sim.scripts import ScriptRound
 from tests.long.campaigns import SHARE
 from tests.support.procedure.random_games import GAMES
-from tests.support.table.simulated.killing import dealt
 from tests.support.table.simulated.scripted import failures, played, scripts
+from tests.support.table.simulated.serving import dealt
 
 ALL = [one for name in ("classic", "maxtime", "mega", "sf21x") for one in scripts(name)]
 

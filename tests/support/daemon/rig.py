@@ -193,12 +193,17 @@ class Child:
         """What was told until now."""
         self.told.clear()
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     def code(self) -> int:
         """Once it has ended."""
         return self.process.wait(PATIENCE)
+
+    def ends(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """The code with which it ends when it is sent this."""
+        self.send(number)
+        return self.code()
 
     def rest(self) -> tuple[str, str]:
         """What it printed to both."""
@@ -216,8 +221,9 @@ def child(
     *options: str,
     env: Mapping[str, str] | None = None,
     command: tuple[str, ...] = COMMAND,
+    told: str = "",
 ) -> Iterator[Child]:
-    """Killed where it has not ended by itself."""
+    """Once it has told this. Killed where it has not ended by itself."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         name = f"holecard-test-{os.getpid()}-{time.monotonic_ns()}"
         manager.bind(f"\0{name}")
@@ -230,7 +236,10 @@ def child(
             stderr=subprocess.PIPE,
         )
         try:
-            yield Child(process, manager)
+            made = Child(process, manager)
+            if told:
+                made.until_told(told)
+            yield made
         finally:
             if process.poll() is None:
                 process.kill()

@@ -43,8 +43,7 @@ from hil.table.robots import (
 from hil.table.robots.robot import Who, card_of
 from hil.table.scripts.shoe import whole_shoe
 from hil.table.setup import FEW, DidNotServe, Stage, example, staged, until
-from tests.support.table.simulated.killing import SHOE
-from tests.support.table.simulated.serving import Policy
+from tests.support.table.simulated.serving import SPLITTING, Policy
 
 TABLES: Final = {
     "classic": "blackjack-1",
@@ -269,7 +268,7 @@ class Hesitant(Robot):
 
     def __init__(self, scene: Scene, screen: Console) -> None:
         game = game_of_table(scene.stage.table)
-        top = SHOE if game.options.burn.on_shuffle else SHOE[1:]
+        top = SPLITTING if game.options.burn.on_shuffle else SPLITTING[1:]
         shoe = whole_shoe(game, tuple(map(card_of, top)))
         ways = RobotOptions(buttons=game.buttons, dwell_ms=0)
         super().__init__(scene.stage, screen, Policy(), ways, cards=lambda: shoe)

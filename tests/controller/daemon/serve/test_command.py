@@ -7,6 +7,7 @@ import errno
 import json
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from controller import early_signals
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import Moment
 from controller.audit.read.reader import records
@@ -29,6 +31,7 @@ from controller.table.restart import open_record
 from controller.table.restart.restore import ClockBehind
 from tests.support.daemon.rig import (
     COMMAND,
+    PATIENCE,
     UNIT_ENVIRONMENT,
     child,
     free_port,
@@ -38,6 +41,7 @@ from tests.support.daemon.rig import (
     whats,
 )
 from tests.support.hil.conform.failing_disk import FailingDisk
+from tests.support.paths import ROOT
 
 BROKEN = (
     sys.executable,
@@ -69,8 +73,7 @@ people_watch.PeopleWatch.sign_all_out = out
 def test_from_ready_to_its_end(number: signal.Signals, tmp_path: Path) -> None:
     port, figures = free_port(), free_port()
     file = furnished(tmp_path, f"port = {port}", f"metrics_port = {figures}")
-    with child(file, env={**UNIT_ENVIRONMENT, "WATCHDOG_USEC": "900000"}) as daemon:
-        daemon.until_told("READY=1")
+    with child(file, env={**UNIT_ENVIRONMENT, "WATCHDOG_USEC": "900000"}, told="READY=1") as daemon:
         text = httpx.get(f"http://127.0.0.1:{figures}/metrics", timeout=30).text
         assert 'holecard_table_info{table="real-1"} 1.0' in text
         assert 'holecard_link_state{class="shoe",device="SH-1",state="absent"} 1.0' in text
@@ -80,8 +83,7 @@ def test_from_ready_to_its_end(number: signal.Signals, tmp_path: Path) -> None:
         for _ in range(2):
             daemon.until_told("WATCHDOG=1")
             daemon.forget()
-        daemon.signal(number)
-        assert daemon.code() == 0
+        assert daemon.ends(number) == 0
         out, err = daemon.rest()
         daemon.hear()
         assert "STOPPING=1" in daemon.told
@@ -99,37 +101,30 @@ def test_from_ready_to_its_end(number: signal.Signals, tmp_path: Path) -> None:
 def test_no_crash_puts_what_it_knows_on_a_disk(tmp_path: Path) -> None:
     """Whatever it was started with."""
     allowed = ("sh", "-c", 'ulimit -c 1000; exec "$@"', "sh", *COMMAND)
-    with child(furnished(tmp_path), command=allowed) as daemon:
-        daemon.until_told("READY=1")
+    with child(furnished(tmp_path), command=allowed, told="READY=1") as daemon:
         limits = Path(f"/proc/{daemon.process.pid}/limits").read_text()
         (core,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
         assert core.split()[-3:] == ["0", "0", "bytes"]
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 0
+        assert daemon.ends() == 0
 
 
 def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-    with child(file, command=broken(HANGS)) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
+    with child(file, command=broken(HANGS), told="READY=1") as daemon:
+        daemon.send(signal.SIGTERM)
         daemon.until_told("STOPPING=1")
         began = time.monotonic()
-        daemon.signal(signal.SIGINT)
-        assert daemon.code() == 130
+        assert daemon.ends(signal.SIGINT) == 130
         assert time.monotonic() - began < STOP_WITHIN / 2
         assert "holecard: ended at once" in daemon.rest()[1]
     assert (tmp_path / "s").is_socket()  # left behind, and in nobody's way
-    with child(file) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 0
+    with child(file, told="READY=1") as daemon:
+        assert daemon.ends() == 0
     assert len(whats(tmp_path, "opened")) == 2
     right(tmp_path)
 
 
 def test_a_record_that_hangs_starves_the_watchdog(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
     patch = """
 from controller.audit.log import LogWriter
 async def append(self, *entries):
@@ -138,8 +133,9 @@ LogWriter.append = append
 watchdog.MAX_APPEND = 0.2
 command.STOP_WITHIN = 0.3
 """
-    with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
-        daemon.until_told("READY=1")
+    with child(
+        furnished(tmp_path), command=broken(patch), env={"WATCHDOG_USEC": "600000"}, told="READY=1"
+    ) as daemon:
         transport = httpx.HTTPTransport(uds=str(tmp_path / "s"))
         with httpx.Client(transport=transport, base_url="http://localhost/api/v1") as client:
             token = client.post("/screens", json={"name": "dealer"}).json()["token"]
@@ -151,13 +147,11 @@ command.STOP_WITHIN = 0.3
         daemon.forget()
         daemon.until_told("STATUS=the record has not answered for 2 s")
         assert "WATCHDOG=1" not in daemon.told
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 74
+        assert daemon.ends() == 74
 
 
 def test_a_loop_that_stands_still_is_ended_at_once_by_the_second_signal(tmp_path: Path) -> None:
     """Also where nobody reads what it says."""
-    file = furnished(tmp_path)
     patch = """
 import os, select, time
 async def run(self):
@@ -167,28 +161,28 @@ async def run(self):
     time.sleep(600)
 people_watch.PeopleWatch.run = run
 """
-    with child(file, command=broken(patch), env={"WATCHDOG_USEC": "600000"}) as daemon:
-        daemon.until_told("READY=1")
+    with child(
+        furnished(tmp_path), command=broken(patch), env={"WATCHDOG_USEC": "600000"}, told="READY=1"
+    ) as daemon:
         fed = 0
         while daemon.tells(1.0):
             fed += daemon.told.count("WATCHDOG=1")
             daemon.forget()
         assert fed >= 1
-        daemon.signal(signal.SIGTERM)
+        daemon.send(signal.SIGTERM)
         # Python looks for signals between two of its steps: one that comes while it goes to sleep
         # again after another is seen with the next.
         while daemon.process.poll() is None:
-            daemon.signal(signal.SIGINT)
+            daemon.send(signal.SIGINT)
             daemon.tells(0.1)
         assert daemon.code() == 130
 
 
 def test_an_end_that_takes_too_long_is_one_all_the_same(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
-    with child(file, command=broken(f"{HANGS}\ncommand.STOP_WITHIN = 0.5")) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 74
+    with child(
+        furnished(tmp_path), command=broken(f"{HANGS}\ncommand.STOP_WITHIN = 0.5"), told="READY=1"
+    ) as daemon:
+        assert daemon.ends() == 74
         assert "holecard: it did not end in time" in daemon.rest()[1]
 
 
@@ -212,8 +206,9 @@ command.STOP_WITHIN = {within}
 def test_a_start_that_takes_long_has_the_time_that_it_needs(tmp_path: Path) -> None:
     """Only an end has a deadline."""
     file = furnished(tmp_path)
-    with child(file, command=broken(SLOW_START.format(seconds=2.0, within=0.2))) as daemon:
-        daemon.until_told("READY=1")
+    with child(
+        file, command=broken(SLOW_START.format(seconds=2.0, within=0.2)), told="READY=1"
+    ) as daemon:
         assert "STATUS=reads its record" in daemon.told
         daemon.process.kill()
 
@@ -222,22 +217,24 @@ def test_a_start_that_takes_long_has_the_time_that_it_needs(tmp_path: Path) -> N
 def test_an_end_that_is_asked_for_during_a_start_is_one_in_good_order(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    file = furnished(tmp_path)
-    with child(file, command=broken(SLOW_START.format(seconds=0.5, within=60))) as daemon:
-        daemon.until_told("STATUS=reads its record")
-        daemon.signal(number)
-        assert daemon.code() == 0
+    with child(
+        furnished(tmp_path),
+        command=broken(SLOW_START.format(seconds=0.5, within=60)),
+        told="STATUS=reads its record",
+    ) as daemon:
+        assert daemon.ends(number) == 0
         assert "Traceback" not in daemon.rest()[1]
     assert len(whats(tmp_path, "closed")) == 1
     right(tmp_path)
 
 
 def test_a_start_that_is_to_end_and_does_not_come_to_it(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
-    with child(file, command=broken(SLOW_START.format(seconds=600, within=0.3))) as daemon:
-        daemon.until_told("STATUS=reads its record")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 74
+    with child(
+        furnished(tmp_path),
+        command=broken(SLOW_START.format(seconds=600, within=0.3)),
+        told="STATUS=reads its record",
+    ) as daemon:
+        assert daemon.ends() == 74
         assert "holecard: it did not end in time" in daemon.rest()[1]
     assert not (tmp_path / "record" / "00000001.seg").exists()
 
@@ -262,17 +259,15 @@ sys.exit(cli.main())
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_stop_before_it_has_begun(number: signal.Signals, tmp_path: Path) -> None:
-    with child(furnished(tmp_path), command=LOADING) as daemon:
-        daemon.until_told("STATUS=loads")
-        daemon.signal(number)
+    with child(furnished(tmp_path), command=LOADING, told="STATUS=loads") as daemon:
+        daemon.send(number)
         assert (daemon.code(), daemon.rest()) == (0, ("", ""))
     assert not (tmp_path / "record").exists()
 
 
 def test_a_fault_of_ours_is_70_and_says_where(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
     patch = "async def run(self): raise KeyError('a defect')\npeople_watch.PeopleWatch.run = run"
-    with child(file, command=broken(patch)) as daemon:
+    with child(furnished(tmp_path), command=broken(patch)) as daemon:
         assert daemon.code() == 70
         _, err = daemon.rest()
     fault = next(
@@ -284,14 +279,10 @@ def test_a_fault_of_ours_is_70_and_says_where(tmp_path: Path) -> None:
 
 def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
     file = furnished(tmp_path)
-    with child(file) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGKILL)
-        assert daemon.code() == -signal.SIGKILL
-    with child(file) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 0
+    with child(file, told="READY=1") as daemon:
+        assert daemon.ends(signal.SIGKILL) == -signal.SIGKILL
+    with child(file, told="READY=1") as daemon:
+        assert daemon.ends() == 0
     assert (len(whats(tmp_path, "opened")), len(whats(tmp_path, "closed"))) == (2, 1)
     right(tmp_path)
 
@@ -338,10 +329,8 @@ def test_a_record_of_another_table_is_2_and_a_damaged_one_1(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = furnished(tmp_path)
-    with child(file) as daemon:
-        daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 0
+    with child(file, told="READY=1") as daemon:
+        assert daemon.ends() == 0
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace('"real-1"', '"real-2"'))
     assert main(["serve", str(other)]) == 2
@@ -369,8 +358,7 @@ def test_nobody_listens_to_it_any_more(tmp_path: Path) -> None:
         daemon.process.stdout.close()
         daemon.process.stderr.close()
         daemon.until_told("READY=1")
-        daemon.signal(signal.SIGTERM)
-        assert daemon.code() == 0
+        assert daemon.ends() == 0
     right(tmp_path)
 
 
@@ -480,3 +468,56 @@ def _begins(parts: TableParts, procedure: Procedure, world: TableEnvironment) ->
         return False
     log.release()
     return True
+
+
+# --- told to stop while it is loaded --------------------------------------------------------------
+
+
+FIRST = """
+import builtins, os, signal, sys
+loads = builtins.__import__
+def told(name, *more):
+    if name == sys.argv[3]:
+        os.kill(os.getpid(), int(sys.argv[4]))
+    return loads(name, *more)
+builtins.__import__ = told
+from controller.cli import main
+sys.exit(main([]))
+"""
+"""The entry point, which gets a signal when it begins to load this module."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("module", ["argparse", "controller.commands"])
+def test_while_the_first_modules_are_loaded(number: signal.Signals, module: str) -> None:
+    for command, code in (("serve", 0), ("doctor", -number)):
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST, command, "table.toml", module, str(int(number))],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        if command == "serve":
+            assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_who_ignores_a_signal_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_signals, "REPLACED", {})
+    former = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        early_signals.watch(["holecard", "doctor"])
+        assert signal.getsignal(signal.SIGINT) is former[signal.SIGINT]
+        early_signals.watch(["holecard", "serve"])
+        early_signals.watch(["holecard", "serve"])
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        taken = signal.getsignal(signal.SIGINT)
+        assert taken is not former[signal.SIGINT]
+        assert early_signals.before(signal.SIGINT, taken) is former[signal.SIGINT]
+        assert early_signals.before(signal.SIGTERM, signal.SIG_IGN) is signal.SIG_IGN
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

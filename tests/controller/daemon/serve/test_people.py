@@ -33,9 +33,8 @@ from tests.support.table.typed.at_desk import change
 
 @asynchronous
 async def test_who_deals_is_recorded_by_name_and_signed_out_at_the_end(tmp_path: Path) -> None:
-    config = load_table(furnished(tmp_path))
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         dealer, eye = await api.open("dealer"), await api.open("eye")
         await dealer.sign_in("D-17", PINS["D-17"])
         await eye.sign_in("S-1", PINS["S-1"], "surveillance")
@@ -58,9 +57,9 @@ async def test_who_dealt_deals_on_after_a_start_that_nobody_wanted(tmp_path: Pat
         here.task.cancel()  # as good as killed: nobody is signed out
         await asyncio.wait((here.task,))
     async with served(config) as here, Api(tmp_path / "s") as api:
-        view = await (await api.open("dealer")).table()
-        assert view.dealer is not None
-        assert (view.dealer.badge, view.dealer.name) == ("D-17", "Ann Lee")
+        dealer = (await (await api.open("dealer")).table()).dealer
+        assert dealer is not None
+        assert (dealer.badge, dealer.name) == ("D-17", "Ann Lee")
         assert await here.end() == 0
     async with served(config) as here, Api(tmp_path / "s") as api:
         assert (await (await api.open("dealer")).table()).dealer is None
@@ -85,9 +84,8 @@ async def test_a_technician_is_signed_out_when_the_table_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
-    config = load_table(furnished(tmp_path))
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         bench, floor = await api.open("bench"), await api.open("floor")
         await bench.sign_in("T-1", PINS["T-1"], "technician")
         first, second = (api_client.Pin(one, PINS[one]) for one in ("F-2", "D-18"))
@@ -159,9 +157,8 @@ async def test_a_people_file_that_others_may_write_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("controller.daemon.people_watch.CHECK_INTERVAL", 0.02)
-    config = load_table(furnished(tmp_path))
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         (tmp_path / "people.json").chmod(0o602)
         await until(lambda: len(whats(tmp_path, "fault")) == 1, 30)

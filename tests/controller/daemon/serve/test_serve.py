@@ -69,18 +69,15 @@ def kinds(folder: Path) -> list[object]:
 @asynchronous
 async def test_it_answers_before_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     port = free_port()
-    file = furnished(tmp_path, f"port = {port}")
 
-    async with served(load_table(file)) as here:
+    async with served(load_table(furnished(tmp_path, f"port = {port}"))) as here:
         assert str(here.ready) == f"ready: real-1 at {tmp_path}/s, http://127.0.0.1:{port}"
         for where in (tmp_path / "s", f"http://127.0.0.1:{port}"):
             async with Api(where) as api:
                 health = await api.health()
-                assert health.table == "real-1"
-                assert not health.ready  # no device is there
+                assert (health.table, health.ready) == ("real-1", False)  # no device is there
         assert await here.end() == 0
     assert not (tmp_path / "s").exists()
-    right(tmp_path)
     assert len(whats(tmp_path, "closed")) == 1
 
 
@@ -101,17 +98,14 @@ def test_one_that_is_told_to_stop_at_once(tmp_path: Path) -> None:
 
 @asynchronous
 async def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
 
-    async with served(load_table(file)) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("watch")
-        seen: list[object] = []
         began = asyncio.Event()
 
         async def watch() -> None:
             async with aclosing(api.views(screen.token)) as views:
-                async for view in views:
-                    seen.append(view)
+                async for _ in views:
                     began.set()
 
         watching = asyncio.create_task(watch())
@@ -122,24 +116,18 @@ async def test_streams_end_and_a_request_that_hangs_holds_nobody_up(tmp_path: Pa
             b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{"
         )
         await writer.drain()
-        loop = asyncio.get_running_loop()
-        at = loop.time()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(15):
             assert await here.end() == 0
-        assert loop.time() - at < 15
         await asyncio.wait((watching,), timeout=30)
-        assert watching.done()
         assert watching.exception() is None  # ended, and not cut off
-        assert len(seen) >= 1
         await reader.read()
         writer.close()
 
 
 @asynchronous
 async def test_cancelled_it_closes_its_record_too(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
 
-    async with served(load_table(file)) as here:
+    async with served(load_table(furnished(tmp_path))) as here:
         here.task.cancel()
         await asyncio.wait((here.task,))
         assert here.task.cancelled()
@@ -256,10 +244,9 @@ async def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 
 @asynchronous
 async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
-    config = load_table(furnished(tmp_path))
     broken = OSError(errno.EIO, os.strerror(errno.EIO))
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         with patch.object(Disk, "sync", side_effect=broken):
             with pytest.raises(api_client.ApiProblem):
@@ -292,10 +279,9 @@ async def test_a_record_that_fails_after_the_loop_has_ended_is_told_to_who_write
 
 @asynchronous
 async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path: Path) -> None:
-    config = load_table(furnished(tmp_path))
     given, made = world()
 
-    async with served(config, given) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path)), given) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         made[0].full = True
         with pytest.raises(api_client.Stopped):
@@ -414,24 +400,19 @@ async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
                 await told(daemon, "WATCHDOG=1")
             shoe.request(Plug(connected=True))
             await stands(api, "SH-1", LinkState.READY)
-            daemon.signal(signal.SIGKILL)
-            assert await asyncio.to_thread(daemon.code) == -signal.SIGKILL
-            try:
+            assert await asyncio.to_thread(daemon.ends, signal.SIGKILL) == -signal.SIGKILL
+            with pytest.raises(Unreachable):
                 await api.health()
-            except Unreachable:
-                return
-            raise AssertionError("it answers")
 
     async def second(daemon: Child) -> None:
         await told(daemon, "READY=1")
         async with Api(tmp_path / "s") as api:
             for serial in SERIALS:  # adopted once, and from then on known
                 await stands(api, serial, LinkState.READY)
-            view = await (await api.open("dealer")).table()
-            assert view.dealer is not None
-            assert view.dealer.name == "Ann Lee"
-            daemon.signal(signal.SIGTERM)
-            assert await asyncio.to_thread(daemon.code) == 0
+            dealer = (await (await api.open("dealer")).table()).dealer
+            assert dealer is not None
+            assert dealer.name == "Ann Lee"
+            assert await asyncio.to_thread(daemon.ends) == 0
 
     async with plugged(tmp_path) as shoe:
         with child(file, env={"WATCHDOG_USEC": "600000"}) as daemon:
@@ -439,8 +420,8 @@ async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
         with child(file) as daemon:
             await second(daemon)
     people = [(data["what"], data.get("name")) for data in whats(tmp_path, "person")]
-    assert people.count(("authorised", "Bo Chan")) == 3
-    assert people.count(("authorised", "Gil Ode")) == 3
+    for name in ("Bo Chan", "Gil Ode"):
+        assert people.count(("authorised", name)) == 3, name
     assert people[-2:] == [("signed in", "Ann Lee"), ("signed out", "Ann Lee")]
     adopted = whats(tmp_path, "link", "adopted")
     assert [data["two"] for data in adopted] == [["Bo Chan", "Gil Ode"]] * 3
@@ -482,10 +463,9 @@ def _last_signed(folder: Path) -> bool:
 @pytest.mark.usefixtures("often")
 @asynchronous
 async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Path) -> None:
-    config = load_table(furnished(tmp_path))
     since: list[int] = []
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         since.append((await shown(screen, False)).unwitnessed)
         await until(lambda: bool(whats(tmp_path, "unwitnessed")))  # it is shown first
@@ -499,7 +479,6 @@ async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Pa
     await start_and_end(tmp_path / "table.toml")
     assert [data["since"] for data in whats(tmp_path, "unwitnessed")] == since
     assert len(whats(tmp_path, "witnessed")) == 1
-    right(tmp_path)
     page = str(files("controller.audit").joinpath("verify_record.py"))
     command = [sys.executable, "-I", page, str(tmp_path / "record")]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -511,7 +490,6 @@ async def test_it_is_unwitnessed_until_one_comes_and_says_each_once(tmp_path: Pa
 async def test_a_table_that_cannot_record_it_now_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = load_table(furnished(tmp_path))
     record, tried = RunningTable.record, []
 
     async def full(table: RunningTable, entry):  # type: ignore[no-untyped-def]
@@ -522,7 +500,7 @@ async def test_a_table_that_cannot_record_it_now_goes_on(
 
     monkeypatch.setattr(RunningTable, "record", full)
 
-    async with served(config) as here, Api(tmp_path / "s") as api:
+    async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         await shown(await api.open("dealer"), False)
         async with asyncio.timeout(PATIENCE):
             while len(tried) < 2:

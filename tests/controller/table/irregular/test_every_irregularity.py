@@ -34,9 +34,19 @@ from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import until
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
-from tests.support.table.simulated.irregular import OTHERWISE, WON, Case, family, holds, tell
-from tests.support.table.simulated.serving import FLOOR, right, room
-from tests.support.table.simulated.telling import BOTH, CARDS, HOUSES, telling
+from tests.support.table.simulated.serving import FLOOR, kept
+from tests.support.table.simulated.telling import (
+    BOTH,
+    CARDS,
+    HOUSES,
+    OTHERWISE,
+    WON,
+    Case,
+    family,
+    holds,
+    tell,
+    telling,
+)
 from tests.support.table.stories import CASES, MODULES
 
 PARTS: Final = (wrong_card, stops, rulings, release)
@@ -230,14 +240,14 @@ NON_EVENT_ACTS: Final = {
         f"{ORDER}: test_the_batch_before_is_known_over_a_start_of_the_controller",
         f"{ORDER}: test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
     ),
-    "limits of each seat and bet": ("money.limits_of_each_seat_and_bet",),
+    "limits of each seat and bet": ("people.limits_of_each_seat_and_bet",),
     "from an amount on a payment waits for the floor": (
-        "money.a_payment_that_waits_for_the_floor",
+        "people.a_payment_that_waits_for_the_floor",
     ),
-    "the cap is shown before wagers lock and cuts no payment": ("money.the_cap_of_a_round",),
-    "payments are declared, then compared": ("money.a_payment_that_is_declared_wrongly",),
-    "one main wager a seat, and no back bets": ("money.back_bets_are_refused",),
-    "several seats of one player, each in turn": ("money.a_player_with_several_seats",),
+    "the cap is shown before wagers lock and cuts no payment": ("people.the_cap_of_a_round",),
+    "payments are declared, then compared": ("people.a_payment_that_is_declared_wrongly",),
+    "one main wager a seat, and no back bets": ("people.back_bets_are_refused",),
+    "several seats of one player, each in turn": ("people.a_player_with_several_seats",),
     "the shoe's cards are counted when it closes: missing, too many, twice, foreign": (
         f"{CLOSING}: test_a_shoe_is_counted_when_it_is_taken_out",
         f"{CLOSING}: test_a_shoe_that_runs_out_too_early",
@@ -300,7 +310,7 @@ def test_a_case_without_a_story_has_a_test_of_its_own() -> None:
 async def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path) -> None:
     """A card that came while it was down is processed at the step at which it came."""
 
-    async with room(tmp_path, game_with("classic", {}, house), stations=False) as made:
+    async with kept(tmp_path, game_with("classic", {}, house), stations=False) as made:
         async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
             await t.to(lambda s: s.step is step and len(s.seats) == 2)
             stood, words = t.state, t.words
@@ -323,8 +333,7 @@ async def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path
                 t.shows(words)
             await t.to_end()
             assert (t.nets(), t.shown.again) == (WON, False)
-        right(made)
-        holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
+    holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)
 
 
 TOLD = [

@@ -33,9 +33,21 @@ from firmware_protocol.messages import Cover, Verdict
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
 from tests.support.asynchronous import simulated
 from tests.support.drivers.simulated import now_us, stopped, until
-from tests.support.table.loop_rig import NOTE, OPENS, Rig, at, on_rig, opens, rig
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
-from tests.support.table.typed.listening import LIVE, card, press, source, states
+from tests.support.table.typed.listening import (
+    LIVE,
+    NOTE,
+    OPENS,
+    Rig,
+    at,
+    card,
+    on_rig,
+    opens,
+    press,
+    rig,
+    source,
+    states,
+)
 
 ROOMLESS = DiskFull("here", "no room", "free some")
 FAILED = LogFailed("here", OSError(errno.EIO, "broken"))

@@ -30,7 +30,6 @@ from firmware_protocol.device import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.killing import Ended, dealt
 from tests.support.table.simulated.serving import (
     DEALER,
     FLOOR,
@@ -38,8 +37,10 @@ from tests.support.table.simulated.serving import (
     SHOE,
     SURVEILLANCE,
     TABLE,
+    Ended,
     Room,
     Served,
+    dealt,
     kept,
     right,
     room,

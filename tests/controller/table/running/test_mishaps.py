@@ -35,14 +35,16 @@ from hil.table.robots import PlayerChoice
 from hil.table.robots.robot import lit, mechanism
 from tests.support.asynchronous import simulated, simulated_in
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.killing import CARDS, ROOMLESS, is_ready
 from tests.support.table.simulated.serving import (
+    CARDS,
     DEALER,
     FLOOR,
+    ROOMLESS,
     SHOE,
     STATION,
     Room,
     Served,
+    is_ready,
     kept,
     served,
     serving,

@@ -238,9 +238,8 @@ def test_seats_without_buttons_where_nobody_else_decides(tmp_path: Path) -> None
 
 @asynchronous
 async def test_a_table_without_its_devices_begins_and_ends(tmp_path: Path) -> None:
-    file = furnished(tmp_path)
 
-    async with RunningTable(parts(file)) as table:
+    async with RunningTable(parts(furnished(tmp_path))) as table:
         assert (table.shown.state.step, table.boot) == (Step.CLOSED, table.log.boot)
     with pytest.raises(LookupError):
         table.supervisor("SH-9")

@@ -25,8 +25,7 @@ from hil.table.robots.robot import card_of
 from hil.table.setup import GUEST, until
 from tests.support.screens.browser.page import page_at
 from tests.support.screens.browser.table import AtTable
-from tests.support.table.simulated.irregular import family
-from tests.support.table.simulated.telling import BOTH, CARDS, DEAL
+from tests.support.table.simulated.telling import BOTH, CARDS, DEAL, family
 
 Story: TypeAlias = Callable[[AtTable], Awaitable[None]]
 Wagers: TypeAlias = tuple[tuple[int, str, int], ...]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from tests.support.table.simulated.irregular import CASES
+from tests.support.table.simulated.telling import CASES
 from tests.support.table.stories import (
     cards,
     dealing,
     devices,
-    money,
     people,
 )
 
@@ -18,7 +17,6 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     cards,
     dealing,
     devices,
-    money,
     people,
 )
 

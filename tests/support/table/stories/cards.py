@@ -18,9 +18,18 @@ from controller.table.loop import BadAct
 from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
 from tests.support.drivers.simulated import Plugged, until
-from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND, whole
-from tests.support.table.simulated.telling import BURNED, DEAL, Told, entered, told_of
+from tests.support.table.simulated.telling import (
+    BURNED,
+    DEAL,
+    TWO,
+    VOID,
+    WON,
+    Told,
+    entered,
+    irregular,
+    told_of,
+)
 
 # --- misread, unreadable or low-confidence: the dealer enters it, the floor confirms ----------
 

@@ -16,9 +16,17 @@ from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of, mechanism
 from tests.support.drivers.simulated import until
-from tests.support.table.simulated.irregular import TWO, VOID, WON, irregular
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
-from tests.support.table.simulated.telling import DEAL, Told, entered, told_of
+from tests.support.table.simulated.telling import (
+    DEAL,
+    TWO,
+    VOID,
+    WON,
+    Told,
+    entered,
+    irregular,
+    told_of,
+)
 
 # --- face-up card in the shoe: not used, to the discard rack ----------------------------------
 

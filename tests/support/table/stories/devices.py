@@ -14,9 +14,18 @@ from controller.rules.irregularities import Way
 from controller.table.devices.links import LOST_AFTER
 from firmware_protocol.device import CutPower, MoveCover, Plug, Put, SetJam, ShufflePace
 from tests.support.drivers.simulated import Plugged, until
-from tests.support.table.simulated.irregular import CASES, TWO, VOID, WON, Case, irregular
 from tests.support.table.simulated.serving import FLOOR, SECOND
-from tests.support.table.simulated.telling import HOUSES, WAY_ON, Told
+from tests.support.table.simulated.telling import (
+    CASES,
+    HOUSES,
+    TWO,
+    VOID,
+    WAY_ON,
+    WON,
+    Case,
+    Told,
+    irregular,
+)
 
 CHECK = (Way.DEVICE_CHECK,)
 RESTART_TEST = "irregular/test_every_irregularity.py: test_a_controller_that_restarts"

@@ -1,16 +1,26 @@
-"""What the tests of the gateway listen with: states of every step, and all that devices tell."""
+"""What the tests of the gateway and of the loop listen with: states of every step, all that devices
+tell, and a table loop whose record is a list."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from functools import cache
-from typing import Final
+from typing import Any, Concatenate, Final, ParamSpec
 
 from msgspec.structs import replace
 
-from controller.audit.format.records import DeviceCursor
+from controller.audit.format.records import (
+    ChainPosition,
+    DeviceCursor,
+    RecordActor,
+    RecordEntry,
+    encode,
+)
 from controller.procedure.engine import LiveTable, Procedure
+from controller.procedure.model import events
 from controller.procedure.model.events import Device, Event
 from controller.procedure.model.felt import hole_is_next, next_spare
 from controller.procedure.model.row import Decision, Refused
@@ -21,9 +31,15 @@ from controller.table.intake import (
     DeviceSettings,
     DeviceSource,
     IntakeContext,
+    TableInput,
     TableSnapshot,
 )
-from controller.table.memory import CardVault
+from controller.table.loop import (
+    LoopStart,
+    RequestResult,
+    TableLoop,
+)
+from controller.table.memory import CardVault, TableDisplay, payment_prompt
 from drivers.devices import (
     DeviceEvent,
     Faulted,
@@ -44,9 +60,19 @@ from firmware_protocol.messages import (
     TamperSource,
     WhichButton,
 )
+from tests.support.asynchronous import simulated_in
+from tests.support.drivers.simulated import stopped
 from tests.support.procedure.random_games import game_with
 from tests.support.procedure.random_table import RandomTable
-from tests.support.table.simulated.serving import KEYS, SHOE, SHUFFLER, STATION, TABLE
+from tests.support.table.simulated.serving import (
+    FLOOR,
+    KEYS,
+    SECOND,
+    SHOE,
+    SHUFFLER,
+    STATION,
+    TABLE,
+)
 
 SALT: Final = b"saltysecret"
 SERIALS: Final[dict[Device, str]] = {"shoe": SHOE, "shuffler": SHUFFLER, "station": STATION}
@@ -165,3 +191,81 @@ def _kind(s: State) -> tuple[object, ...]:
 def now(s: State, listens: IntakeContext | None = None) -> TableSnapshot:
     """What a table knows that stands there, with its buttons armed."""
     return taking(listens or ear()).with_buttons(TableSnapshot(s))
+
+
+# --- a table loop whose record is a list ----------------------------------------------------------
+
+
+P = ParamSpec("P")
+OPENS = TableInput((events.TableOpened(FLOOR, 9, SECOND),))
+NOTE = RecordEntry("note", RecordActor("device", "controller"), {"text": "words"})
+
+
+class Rig:
+    """A table whose record is a list, and everything that it tells, in order."""
+
+    def __init__(self, s: State, waits: str = "", repeated: bool = False) -> None:
+        self.log: list[object] = []
+        self.entries: list[RecordEntry] = []
+        self.problem: Exception | None = None
+        self.slow = 0.001
+        prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
+        start = LoopStart(TableSnapshot(s), 100, prompt, waits)
+        self.table = TableLoop(
+            taking(ear()), self._append, start, show=self._show, on_result=self._told
+        )
+
+    async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
+        self.log.append(("append", len(entries)))
+        await asyncio.sleep(self.slow)
+        if self.problem is not None:
+            raise self.problem
+        for entry in entries:
+            encode(entry.data)
+        self.entries += entries
+        seq = 100 + len(self.entries)
+        self.log.append(("durable", seq))
+        return tuple(ChainPosition(seq, b"") for _ in entries)
+
+    def _show(self, shown: TableDisplay) -> None:
+        self.log.append(("shown", shown.state.step, bool(shown.stopped)))
+
+    def _told(self, done: RequestResult) -> None:
+        self.log.append(("told", len(done.entries)))
+
+    def again(self) -> bool:
+        return self.table.shown.again
+
+    def step(self) -> Step:
+        return self.table.state.step
+
+    @property
+    def kinds(self) -> list[str]:
+        return [one.kind for one in self.entries]
+
+
+@asynccontextmanager
+async def rig(step: Step = Step.CLOSED, **options: object) -> AsyncIterator[Rig]:
+    made = Rig(at(step), **options)  # type: ignore[arg-type]
+    task = asyncio.create_task(made.table.run())
+    await asyncio.sleep(0)
+    made.log.clear()
+    try:
+        yield made
+    finally:
+        await stopped(task)
+
+
+def on_rig(
+    step: Step = Step.CLOSED, **options: object
+) -> Callable[[Callable[Concatenate[Rig, P], Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """Run the test in simulated time, with a table at this step as its first argument."""
+    return simulated_in(lambda _: rig(step, **options))
+
+
+def at(step: Step) -> State:
+    return next(s for s in states() if s.step is step and not s.lost and len(s.holds) < 2)
+
+
+def opens(now: TableSnapshot) -> TableInput:
+    return OPENS
