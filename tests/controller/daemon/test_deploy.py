@@ -1,7 +1,5 @@
 """The unit and the page that a table is installed with: what they say is so."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,8 +1,6 @@
 """Sockets are taken whole or not at all, from nobody who lives, and given back. Connections
 that nothing comes over, or whose other end reads nothing, are let go of."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

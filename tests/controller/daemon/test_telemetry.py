@@ -1,8 +1,6 @@
 """Figures of a table count what happens, and say nothing about cards, seats or people. Lines for
 engineers say whose they are and where the table stands, and none has a card."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

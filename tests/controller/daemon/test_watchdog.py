@@ -1,8 +1,6 @@
 """The watchdog is fed while all makes progress, and starves when something hangs; the service
 manager is notified."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

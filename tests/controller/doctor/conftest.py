@@ -1,7 +1,5 @@
 """A table whose installation is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

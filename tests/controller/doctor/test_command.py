@@ -1,7 +1,5 @@
 """`holecard doctor` as it is typed, its checks in order, and beside a table that is served."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Devices that are not paired, not there, closed to this user, or somebody else's."""
 
-from __future__ import annotations
-
 import grp
 import os
 from collections.abc import Iterator

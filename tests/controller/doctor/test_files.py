@@ -1,8 +1,6 @@
 """What is wrong with a table's file, directories, keys and people, and that the commands which are
 printed mend it: they are run as they are."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The machine of a table: users, udev, programs that probe, clock, service, software, disk."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The control socket, the local ports, and the address of the pages."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

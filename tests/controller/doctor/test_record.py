@@ -1,7 +1,5 @@
 """What can be wrong with a record, and that nobody who looks at it changes anything."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing, suppress
 from pathlib import Path

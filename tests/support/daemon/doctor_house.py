@@ -2,8 +2,6 @@
 what is said.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,8 +1,6 @@
 """A table that can be served: its file, keys, people and devices, and a daemon in a process of its
 own with somebody who listens to what it tells a service manager."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,8 +1,6 @@
 """`holecard serve` as somebody starts it: what it says, what it does with signals, how it ends,
 and when it does not believe the clock."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

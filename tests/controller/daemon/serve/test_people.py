@@ -1,8 +1,6 @@
 """People at a table that is served: recorded by name, signed out at its end, known to its next
 start."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path

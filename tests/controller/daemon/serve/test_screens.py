@@ -1,8 +1,6 @@
 """The pages of a table that is served: where they are, who they let in, and what the record has of
 who looked."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,7 +1,5 @@
 """A table that is served in this process: what it begins with, what ends it, and who is told."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -1,8 +1,6 @@
 """Buttons and lamps of the stations at a table that is served: armed for what is legal, heard once,
 lit for as long as somebody lives who wants it."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any, Final

@@ -1,8 +1,6 @@
 """Settings reach devices over lines that fail, the shoe is locked when it must be, links are faults
 only if they are away for long; and no shuffle is started twice."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

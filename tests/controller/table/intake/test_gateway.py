@@ -1,8 +1,6 @@
 """What devices tell, at every step: what it is to the procedure, and what is recorded of it. A
 card that lies face down shows in nothing of that, not even in how long any of it is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ What there is is read from the procedure and from the jurisdictions' files; what
 stories themselves, each of which is held against its record.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What people send: read strictly, done by who has signed for it, refused in plain words."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

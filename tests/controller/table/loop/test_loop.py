@@ -1,8 +1,6 @@
 """The table's loop: recorded first, then true, then shown and answered; one thing at a time.
 The store of the devices' records has the same append."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Whether cards come as they lie in new decks: what is caught, and how seldom for nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from random import Random

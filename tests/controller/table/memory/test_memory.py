@@ -1,8 +1,6 @@
 """What the table knows beside the procedure's state: faults, what it recalls, buttons, the
 inventory of a shoe that is closed."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

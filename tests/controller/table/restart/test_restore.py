@@ -1,7 +1,5 @@
 """Where the table goes on after a start: the same step, the same card face down; or people say."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

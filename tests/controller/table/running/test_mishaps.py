@@ -1,8 +1,6 @@
 """What goes wrong in the middle of a round: cables, covers, cards, the disk. The table is held
 where it touches the outcome, people find a way on, and the record stands by itself."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Cards as they come: checked for an order, shuffled in batches that alternate, ended by the cut
 card, and counted when the shoe closes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

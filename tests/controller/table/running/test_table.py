@@ -2,8 +2,6 @@
 its thread. Whatever ends it, nothing of it is left. And in simulated time: scripted rounds,
 and a dealer who takes another one's place."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

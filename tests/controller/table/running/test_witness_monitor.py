@@ -1,8 +1,6 @@
 """Whether a witness has seen the record lately: told in the record and on the screen, and not more
 often than it changes."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

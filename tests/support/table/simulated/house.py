@@ -1,7 +1,5 @@
 """A house with people in it, whose PINs are cheap to ask; a clock, and a record of people."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

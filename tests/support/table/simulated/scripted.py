@@ -1,7 +1,5 @@
 """Scripted rounds at a running table: the cards lie in its shoe, the players do what it says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 

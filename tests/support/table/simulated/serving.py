@@ -1,8 +1,6 @@
 """A table that is served in simulated time, with everybody at it; and a round that is dealt
 though its controller is killed at a record: everybody goes on from what the next one shows."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

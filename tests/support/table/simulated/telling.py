@@ -14,8 +14,6 @@ A story is told in each house, once for each way that the house leaves open. Whe
 round is over, and its record verifies and holds what found it, the ruling and who ruled.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Stories of irregularities at a served table; importing this package registers all of them."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Final
 

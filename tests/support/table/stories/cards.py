@@ -1,8 +1,6 @@
 """Cards that cannot be read, hole cards in doubt, decks that cannot be trusted: over the wire and
 in each house."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

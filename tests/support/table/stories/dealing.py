@@ -1,8 +1,6 @@
 """Cards and places that went wrong in the deal, cards drawn in error, hole cards seen early or not
 checked: over the wire and in each house."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

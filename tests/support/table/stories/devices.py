@@ -1,8 +1,6 @@
 """A shoe, a shuffler or a station that is lost, and a controller that starts anew: over the wire
 and in each house."""
 
-from __future__ import annotations
-
 import asyncio
 
 from controller.procedure.model import events

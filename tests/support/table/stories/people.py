@@ -1,8 +1,6 @@
 """Disputes, players who leave or cannot pay, late wagers, a new dealer, payments that were wrong or
 wait for the floor, limits and caps: over the wire and in each house."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from controller.procedure.model import events

@@ -1,7 +1,5 @@
 """`holecard people` as tests call it: with a pipe for the PIN, or somebody who types."""
 
-from __future__ import annotations
-
 import getpass
 import io
 import json

@@ -1,7 +1,5 @@
 """A desk where people sign in, with a house behind it and a record that is read back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, Self
 

@@ -1,8 +1,6 @@
 """What the tests of the gateway and of the loop listen with: states of every step, all that devices
 tell, and a table loop whose record is a list."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
