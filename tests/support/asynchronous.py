@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pytest
 
 from tests.support.drivers.simulated import simulate
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseException)
+
+
+async def in_turn(*steps: Coroutine[Any, Any, object]) -> None:
+    """Await one after the other: the steps of a story, whose arguments do not depend on what the
+    steps before come to. Those after one that fails are never begun."""
+    for number, step in enumerate(steps, 1):
+        try:
+            await step
+        except BaseException as problem:
+            problem.add_note(f"in step {number} of {len(steps)}")
+            for other in steps[number:]:
+                other.close()
+            raise
+
+
+async def raised(
+    kind: type[E] | tuple[type[E], ...], step: Awaitable[object], match: str | None = None
+) -> E:
+    """Await what raises this, and return the exception."""
+    with pytest.raises(kind, match=match) as caught:
+        await step
+    return caught.value
 
 
 def simulated(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

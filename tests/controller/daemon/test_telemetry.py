@@ -89,7 +89,7 @@ async def test_rounds_are_counted_and_nobody_is_named(one: Served, metrics: Metr
 async def test_links_by_device_and_state(one: Served, metrics: Metrics) -> None:
     metrics.follow(one.table)
     here = exposition(metrics)
-    one.room.shoe.request(Plug(connected=False))
+    await one.asked(one.room.shoe, Plug(connected=False))
     await until(lambda: one.table.supervisor("SH-1").state is not LinkState.READY)
     away = exposition(metrics)
     labels = {"device": "SH-1", "class": "shoe"}
@@ -235,15 +235,16 @@ async def test_no_line_of_a_random_round_has_a_card(
         assert not any(secret in json.dumps(line) for secret in secrets), line
 
 
-@simulated_in(serving)
+@simulated
 async def test_each_says_whose_it_is_and_where_the_table_stands(
-    one: Served, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines.to_stderr(terminal=False)
-    with lines.log_context("bj-7", one.table):
-        await one.to(lambda s: s.round == 1)
-        structlog.get_logger().info("here")
-    structlog.get_logger().info("elsewhere")
+    async with serving(tmp_path) as one:
+        with lines.log_context("bj-7", one.table):
+            await one.to(lambda s: s.round == 1)
+            structlog.get_logger().info("here")
+        structlog.get_logger().info("elsewhere")
     found = said(capsys)
     here = next(line for line in found if line["event"] == "here")
     assert (here["table"], here["round"], here["level"]) == ("bj-7", 1, "info")

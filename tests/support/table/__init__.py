@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.support.table.stories")
+pytest.register_assert_rewrite("tests.support.table.stories", "tests.support.table.simulated")

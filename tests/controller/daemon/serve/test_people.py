@@ -23,7 +23,7 @@ from controller.people import (
 from controller.people.records import SignOutReason
 from controller.table.loop import TableStopped
 from hil.table.robots import Api, api_client
-from tests.support.asynchronous import asynchronous, simulated
+from tests.support.asynchronous import asynchronous, raised, simulated
 from tests.support.daemon.rig import furnished, served, until, whats
 from tests.support.table.simulated.house import PINS, Time, house
 from tests.support.table.typed.at_desk import change
@@ -90,8 +90,11 @@ async def test_a_technician_is_signed_out_when_the_table_opens(
         counts = {"bank": 100000, "counted_again": 100000}
         assert (await floor.floor("TableOpened", first, second, **counts)).answers[0].taken
         await until(lambda: "signed out" in str(whats(tmp_path, "person")), 30)
-        with pytest.raises(api_client.NotNow, match="table_open"):
-            await _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician"))
+        await raised(
+            api_client.NotNow,
+            _when_told(lambda: bench.sign_in("T-1", PINS["T-1"], "technician")),
+            "table_open",
+        )
         assert await here.end() == 0
     gone = whats(tmp_path, "person", "signed out")
     assert [(one["name"], one["why"]) for one in gone] == [("Eve Pond", "opened")]
@@ -103,12 +106,12 @@ async def test_a_start_forgets_no_wrong_pin(tmp_path: Path) -> None:
     async with served(config), Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         for _ in range(4):
-            with pytest.raises(api_client.ApiProblem):
-                await screen.sign_in("D-17", "806417")
+            await raised(api_client.ApiProblem, screen.sign_in("D-17", "806417"))
     async with served(config), Api(tmp_path / "s") as api:
-        with pytest.raises(api_client.TooMuch) as caught:
-            await (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
-        assert 0 < caught.value.wait <= 30
+        caught = await raised(
+            api_client.TooMuch, (await api.open("dealer")).sign_in("D-17", PINS["D-17"])
+        )
+        assert 0 < caught.wait <= 30
 
 
 def disable(folder: Path, badge: str) -> None:
@@ -160,8 +163,7 @@ async def test_a_people_file_that_others_may_write_while_it_runs(
         screen = await api.open("dealer")
         (tmp_path / "people.json").chmod(0o602)
         await until(lambda: len(whats(tmp_path, "fault")) == 1, 30)
-        with pytest.raises(api_client.ApiProblem):
-            await screen.sign_in("D-17", PINS["D-17"])
+        await raised(api_client.ApiProblem, screen.sign_in("D-17", PINS["D-17"]))
         (tmp_path / "people.json").chmod(0o600)
         await screen.sign_in("D-17", PINS["D-17"])
         assert await here.end() == 0

@@ -37,7 +37,7 @@ from hil.simulator import LiveDevice
 from hil.simulator.run import device_in_loop
 from hil.table.robots import Api, Screen, Unreachable, api_client
 from hil.table.robots.api_client import Pin
-from tests.support.asynchronous import asynchronous
+from tests.support.asynchronous import asynchronous, raised
 from tests.support.audit.record.dealing import boot
 from tests.support.daemon.rig import (
     PATIENCE,
@@ -205,8 +205,7 @@ async def test_a_record_that_somebody_else_writes(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
 
     async with RunningTable(parts_of(config)):
-        with pytest.raises(InUse):
-            await serve(config, asyncio.Event())
+        await raised(InUse, serve(config, asyncio.Event()))
     assert not (tmp_path / "s").exists()
 
 
@@ -214,8 +213,7 @@ async def test_a_record_that_somebody_else_writes(tmp_path: Path) -> None:
 async def test_a_second_controller_is_told_of_the_first(tmp_path: Path) -> None:
     config = load_table(furnished(tmp_path))
     async with served(config) as here:
-        with pytest.raises(UsageProblem, match="another process listens at"):
-            await serve(config, asyncio.Event())
+        await raised(UsageProblem, serve(config, asyncio.Event()), "another process listens at")
         async with Api(tmp_path / "s") as api:
             await api.health()
         assert await here.end() == 0
@@ -232,8 +230,11 @@ async def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
         place.symlink_to("theirs")
         return LogWriter(log, failed)
 
-    with pytest.raises(UsageProblem, match="was replaced by another process"):
-        await serve(config, world=TableEnvironment(write=write))
+    await raised(
+        UsageProblem,
+        serve(config, world=TableEnvironment(write=write)),
+        "was replaced by another process",
+    )
     assert place.is_symlink()
 
 
@@ -247,10 +248,8 @@ async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) ->
     async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         with patch.object(Disk, "sync", side_effect=broken):
-            with pytest.raises(api_client.ApiProblem):
-                await screen.sign_in("D-17", PINS["D-17"])
-            with pytest.raises(LogFailed, match="Input/output error"):
-                await here.task
+            await raised(api_client.ApiProblem, screen.sign_in("D-17", PINS["D-17"]))
+            await raised(LogFailed, here.task, "Input/output error")
     assert not (tmp_path / "s").exists()
     await start_and_end(tmp_path / "table.toml")
 
@@ -282,8 +281,7 @@ async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path:
     async with served(load_table(furnished(tmp_path)), given) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
         made[0].full = True
-        with pytest.raises(api_client.Stopped):
-            await screen.sign_in("D-17", PINS["D-17"])
+        await raised(api_client.Stopped, screen.sign_in("D-17", PINS["D-17"]))
         assert "the disk is full; make room" in (await api.health()).stopped
         made[0].full = False
         async with asyncio.timeout(30):
@@ -316,10 +314,11 @@ async def test_a_fault_of_ours_ends_all_of_it(
     monkeypatch.setattr(where, "run", broken)
 
     ending = asyncio.Event()
-    with pytest.raises(ExceptionGroup) as caught:
-        await serve(config, asyncio.Event(), callbacks=ServeCallbacks(ending=ending.set))
-    assert [type(one) for one in leaves(caught.value)] == [Broken]
-    assert reportable(caught.value) is None
+    caught = await raised(
+        ExceptionGroup, serve(config, asyncio.Event(), callbacks=ServeCallbacks(ending=ending.set))
+    )
+    assert [type(one) for one in leaves(caught)] == [Broken]
+    assert reportable(caught) is None
     assert ending.is_set()  # it has so long for it, and no longer
     assert not (tmp_path / "s").exists()
     right(tmp_path)
@@ -399,8 +398,7 @@ async def test_a_table_with_its_devices_and_people(tmp_path: Path) -> None:
             shoe.request(Plug(connected=True))
             await stands(api, "SH-1", LinkState.READY)
             assert await asyncio.to_thread(daemon.ends, signal.SIGKILL) == -signal.SIGKILL
-            with pytest.raises(Unreachable):
-                await api.health()
+            await raised(Unreachable, api.health())
 
     async def second(daemon: Child) -> None:
         await told(daemon, "READY=1")

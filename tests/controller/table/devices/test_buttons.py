@@ -15,7 +15,7 @@ from drivers.devices.station import LEASE_MS
 from firmware_protocol.device import Chord, Freeze, LetGo, Plug, Press
 from hil.table.robots import BUTTONS
 from hil.table.robots.surroundings import mechanism
-from tests.support.asynchronous import simulated, simulated_in
+from tests.support.asynchronous import in_turn, simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.telling import Setting, Told, opened
 
@@ -52,9 +52,11 @@ def hand(t: Told, *hands: Any) -> None:
 async def test_the_bet_button_places_the_standing_wager(t: Told) -> None:
     """Bet by bet; then it is dark. Other amounts the dealer enters, and the button offers its own
     again."""
-    await t.to_step(Step.WAGERING)
-    await t.presses(1, "bet")
-    await t.presses(1, "bet")
+    await in_turn(
+        t.to_step(Step.WAGERING),
+        t.presses(1, "bet"),
+        t.presses(1, "bet"),
+    )
     assert not await t.lit(1, "bet")
     assert not await t.lit(3, "bet")  # nothing stands there
     placed = [one.event for one in t.made() if isinstance(one.event, e.WagerPlaced)]
@@ -116,7 +118,7 @@ async def test_hand_signals_leave_the_decision_buttons_dark(t: Told) -> None:
     assert t.armed(1) == ["call"]
     hand(t, Press(seat=1, button="hit"))
     await asyncio.sleep(1)
-    assert t.at(Step.TURN)
+    await t.stands(Step.TURN)
     assert t.pressed() == []  # what is not armed counts for no press at the station itself
     await t.to_end()
     assert "player" not in {one.event.actor.role for one in t.made()}
@@ -150,7 +152,7 @@ async def test_a_button_that_is_pressed_again_and_again(t: Told) -> None:
         hand(t, Press(seat=1, button="hit", held_ms=30))
         await asyncio.sleep(0.1)
     assert await decided(t) == [("Hit", "player")]
-    assert t.at(Step.HAND_CARD)
+    await t.stands(Step.HAND_CARD)
     await t.to_step(Step.TURN)
     assert await t.lit(1, "hit")
     assert token(t, 1) != first
@@ -195,10 +197,12 @@ async def test_a_button_that_is_held_down_is_no_answer_to_the_next_question(t: T
     await t.to_step(Step.TURN)
     assert await t.lit(1, "hit")
     hand(t, Press(seat=1, button="hit", held_ms=None))
-    await until(lambda: t.at(Step.HAND_CARD))
-    await t.to_step(Step.TURN)
-    await asyncio.sleep(20)
-    assert t.at(Step.TURN)
+    await in_turn(
+        t.comes_to(Step.HAND_CARD),
+        t.to_step(Step.TURN),
+        asyncio.sleep(20),
+        t.stands(Step.TURN),
+    )
     assert "ButtonStuck" in t.whats("device")
     hand(t, LetGo(seat=1, button="hit"))
     assert [name for name, _ in await decided(t)] == ["Hit"]
@@ -246,7 +250,7 @@ async def test_a_station_that_hangs_is_lit_again_when_it_is_back(t: Told) -> Non
     await asyncio.sleep(20)
     hand(t, Freeze(on=False))
     assert await lit_again(t)
-    assert t.at(Step.TURN)
+    await t.stands(Step.TURN)
     await t.to_end()
 
 

@@ -41,7 +41,7 @@ from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import ButtonMask, Lock, LockState, Refusal, Start
 from hil.table.robots.robot import mechanism
-from tests.support.asynchronous import simulated, simulated_in
+from tests.support.asynchronous import in_turn, raised, simulated, simulated_in
 from tests.support.drivers.simulated import stopped, until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import (
@@ -364,48 +364,54 @@ WHOLE: Final = ("8c", "6c", "As", "8h", "5d", "7h", "3d", "Td", "2c", "9d", "2d"
 
 async def a_round(t: Told, watch: Watch) -> None:
     """Insurance, a check, a split, a double, draws; with the shuffler at work before it."""
-    t.shuffler.request(ShufflePace(shuffle_ms=1500))
+    await t.asked(t.shuffler, ShufflePace(shuffle_ms=1500))
     await watch.round()
 
 
 async def held(t: Told, watch: Watch) -> None:
     """The floor, an unread card, a jam, a dealer who is relieved."""
-    await watch.to(Step.TURN)
-    await t.does("FloorCalled")
-    await watch.look()
-    await t.ruled(Odd.FLOOR_CALLED, Way.RESUME)
-    await watch.to(Step.HAND_CARD)
-    await t.draws(read="unreadable")
-    await watch.look()
-    await t.does("CardEntered", card=21)
-    await watch.look()
-    await t.does("CardConfirmed", FLOOR)
-    await watch.look()
-    t.room.shoe.request(SetJam(code="stuck"))
-    await until(lambda: t.at(Step.DEVICE))
-    await watch.look()
-    t.room.shoe.request(SetJam(code=None))
-    await until(lambda: t.at(Step.FELT))
-    await watch.to(Step.WAGERING)
-    await t.does("DealerRelieved", SECOND)
-    await watch.round()
+    await in_turn(
+        watch.to(Step.TURN),
+        t.does("FloorCalled"),
+        watch.look(),
+        t.ruled(Odd.FLOOR_CALLED, Way.RESUME),
+        watch.to(Step.HAND_CARD),
+        t.draws(read="unreadable"),
+        watch.look(),
+        t.does("CardEntered", card=21),
+        watch.look(),
+        t.does("CardConfirmed", FLOOR),
+        watch.look(),
+        t.asked(t.room.shoe, SetJam(code="stuck")),
+        t.comes_to(Step.DEVICE),
+        watch.look(),
+        t.asked(t.room.shoe, SetJam(code=None)),
+        t.comes_to(Step.FELT),
+        watch.to(Step.WAGERING),
+        t.does("DealerRelieved", SECOND),
+        watch.round(),
+    )
 
 
 async def beside(t: Told, watch: Watch) -> None:
     """A card that slipped out is the next one: none comes before it lies on its place."""
-    await watch.to(Step.TURN)
-    await t.forces()
-    await watch.look()
-    await watch.to(Step.HAND_CARD)
+    await in_turn(
+        watch.to(Step.TURN),
+        t.forces(),
+        watch.look(),
+        watch.to(Step.HAND_CARD),
+    )
     assert t.locked
     await watch.to(Step.WAGERING)
 
 
 async def late(t: Told, watch: Watch) -> None:
     """The dealer's second card comes last."""
-    await t.to_deal(5)
-    await t.does("DealerCardMissed", which=2)
-    await watch.to(Step.WAGERING)
+    await in_turn(
+        t.to_deal(5),
+        t.does("DealerCardMissed", which=2),
+        watch.to(Step.WAGERING),
+    )
 
 
 NATURAL: Final = ("Ac", "9c", "8s", "Kh", "9h", "Td")
@@ -490,8 +496,7 @@ async def test_a_device_that_is_mended_has_its_moment_to_come_back(one: Served) 
     stands = shoe(one)
     await stands.is_(LinkState.LOST, LOST_AFTER - 0.5)
     one.room.book.refusing = RetryLater("record", "no room", "make room")
-    with pytest.raises(TableStopped):
-        await one.table.act({"type": "CheckHole"}, DEALER)
+    await raised(TableStopped, one.table.act({"type": "CheckHole"}, DEALER))
     await stands.is_(LinkState.UNKEPT, 60)
     assert one.table.shown.stopped
     one.room.book.refusing = None

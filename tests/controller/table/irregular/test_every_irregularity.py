@@ -28,7 +28,7 @@ from controller.rules.hands import Hand
 from controller.rules.irregularities import FIXED, WAYS, Irregularity, Way
 from controller.rules.irregularities import Irregularity as Odd
 from firmware_protocol.device import Draw
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import in_turn, simulated
 from tests.support.drivers.simulated import until
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_with
@@ -238,14 +238,14 @@ NON_EVENT_ACTS: Final = {
         f"{ORDER}: test_the_batch_before_is_known_over_a_start_of_the_controller",
         f"{ORDER}: test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller",
     ),
-    "limits of each seat and bet": ("people.limits_of_each_seat_and_bet",),
+    "limits of each seat and bet": ("money.limits_of_each_seat_and_bet",),
     "from an amount on a payment waits for the floor": (
-        "people.a_payment_that_waits_for_the_floor",
+        "money.a_payment_that_waits_for_the_floor",
     ),
-    "the cap is shown before wagers lock and cuts no payment": ("people.the_cap_of_a_round",),
-    "payments are declared, then compared": ("people.a_payment_that_is_declared_wrongly",),
-    "one main wager a seat, and no back bets": ("people.back_bets_are_refused",),
-    "several seats of one player, each in turn": ("people.a_player_with_several_seats",),
+    "the cap is shown before wagers lock and cuts no payment": ("money.the_cap_of_a_round",),
+    "payments are declared, then compared": ("money.a_payment_that_is_declared_wrongly",),
+    "one main wager a seat, and no back bets": ("money.back_bets_are_refused",),
+    "several seats of one player, each in turn": ("money.a_player_with_several_seats",),
     "the shoe's cards are counted when it closes: missing, too many, twice, foreign": (
         f"{CLOSING}: test_a_shoe_is_counted_when_it_is_taken_out",
         f"{CLOSING}: test_a_shoe_that_runs_out_too_early",
@@ -316,19 +316,22 @@ async def test_a_controller_that_restarts(house: str, step: Step, tmp_path: Path
             made.shoe.request(Draw(force=True))
         async with telling(made, CARDS, BOTH, {1: "hit"}) as t:
             t.robot.pending_wagers = []
-            await until(lambda: t.at(Step.FELT), 20)
-            t.shows(
-                "Compare the felt with the screen, confirm when they agree - controller restarted"
+            await in_turn(
+                t.comes_to(Step.FELT, 20),
+                t.shows(
+                    "Compare the felt with the screen, confirm when they agree - controller "
+                    "restarted"
+                ),
+                until(lambda: t.locked),
+                t.refused("not_theirs", "FeltConfirmed", FLOOR),
+                t.does("FeltConfirmed"),
             )
-            await until(lambda: t.locked)
-            assert await t.refuses("FeltConfirmed", FLOOR) == "not_theirs"
-            await t.does("FeltConfirmed")
             if step is Step.TURN:
                 await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
                 assert t.state.spare is not None
             else:
                 assert t.state == stood
-                t.shows(words)
+                await t.shows(words)
             await t.to_end()
             assert (t.nets(), t.shown.again) == (WON, False)
     holds(made, Odd.RESTARTED, ("controller_restarted", "confirm_felt"), Way.FELT_CHECK)

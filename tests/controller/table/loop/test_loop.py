@@ -29,7 +29,7 @@ from drivers.session import AdoptedRing
 from firmware_protocol.host import NO_CURSOR, RecordCursor, RingHeld
 from firmware_protocol.messages import Cover, Verdict
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained
-from tests.support.asynchronous import simulated
+from tests.support.asynchronous import raised, simulated
 from tests.support.drivers.simulated import now_us, stopped, until
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import (
@@ -94,8 +94,7 @@ async def test_one_thing_after_the_other(made: Rig) -> None:
 @on_rig()
 async def test_what_nobody_can_do_is_told_and_nothing_has_happened(made: Rig) -> None:
     for problem in (LookupError("not here"), ValueError("not so")):
-        with pytest.raises(type(problem), match=str(problem)):
-            await made.table.act(raises(problem))
+        await raised(type(problem), made.table.act(raises(problem)), str(problem))
     assert made.entries == []
     await made.table.act(opens)
 
@@ -104,8 +103,11 @@ async def test_what_nobody_can_do_is_told_and_nothing_has_happened(made: Rig) ->
 async def test_what_cannot_be_written_down_is_refused(made: Rig) -> None:
     before = made.table.now
     void = events.RoundVoided(FLOOR, "\ud800", SECOND)
-    with pytest.raises(InputRejected, match="cannot be recorded: UnicodeEncodeError"):
-        await made.table.act(lambda now: TableInput((void,)))
+    await raised(
+        InputRejected,
+        made.table.act(lambda now: TableInput((void,))),
+        "cannot be recorded: UnicodeEncodeError",
+    )
     assert (made.table.now, made.kinds) == (before, ["fault"])
     assert made.table.stopped is None
     await made.table.record(NOTE)
@@ -114,8 +116,11 @@ async def test_what_cannot_be_written_down_is_refused(made: Rig) -> None:
 @on_rig(Step.CARD_ENTRY)
 async def test_an_act_that_the_rules_choke_on_changes_nothing(made: Rig) -> None:
     before = made.table.now
-    with pytest.raises(InputRejected, match="the rules cannot take CardEntered: ValueError"):
-        await made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),)))
+    await raised(
+        InputRejected,
+        made.table.act(lambda now: TableInput((events.CardEntered(DEALER, -1),))),
+        "the rules cannot take CardEntered: ValueError",
+    )
     assert made.table.now == before
     assert made.entries[0].data == {
         "what": "person",
@@ -131,8 +136,7 @@ async def test_what_is_told_of_a_fault_is_measured_and_counted_as_all_else(made:
     await asyncio.sleep(SLOW_AFTER + 1)
     assert made.table.append_seconds == pytest.approx(SLOW_AFTER + 1)
     assert "slow" in made.table.shown.stopped
-    with pytest.raises(InputRejected):
-        await act
+    await raised(InputRejected, act)
     assert (made.table.append_seconds, made.table.seq) == (0, 101)
 
 
@@ -163,8 +167,7 @@ async def test_so_many_wait_and_no_more(made: Rig) -> None:
     await until(lambda: bool(made.log))
     waiting = [asyncio.create_task(made.table.record(NOTE)) for _ in range(MAX_WAITING)]
     await asyncio.sleep(0)
-    with pytest.raises(QueueFull):
-        await made.table.act(opens)
+    await raised(QueueFull, made.table.act(opens))
     made.table.later(NOTE)  # dropped, and nobody waits
     # A device is never turned away for people's sake.
     told = asyncio.ensure_future(made.table.device_event(card(3), source()))
@@ -180,8 +183,7 @@ async def test_a_closing_table_does_what_waits_and_takes_nothing_more() -> None:
     act = asyncio.create_task(made.table.act(opens))
     await asyncio.sleep(0)
     await made.table.close()
-    with pytest.raises(TableClosing):
-        await made.table.record(NOTE)
+    await raised(TableClosing, made.table.record(NOTE))
     await act
     await task
     assert made.kinds == ["decision"]
@@ -199,8 +201,7 @@ async def test_who_waits_when_it_is_cancelled_is_told() -> None:
     await until(lambda: bool(made.log))
     await stopped(task)
     for act in (*acts, told):
-        with pytest.raises(TableClosing):
-            await act
+        await raised(TableClosing, act)
     assert settled == [False]  # it stands in no record: it waited behind the others
 
 
@@ -213,15 +214,14 @@ async def test_a_record_that_says_no(made: Rig) -> None:
     before = made.table.now
     made.problem = ROOMLESS
     settled: list[bool] = []
-    with pytest.raises(TableStopped, match="no room"):
-        await made.table.device_event(card(3), source(), settled.append)
+    await raised(
+        TableStopped, made.table.device_event(card(3), source(), settled.append), "no room"
+    )
     assert settled == [False]
     assert (made.table.now, made.log) == (before, [("append", 2), ("shown", Step.TURN, True)])
     assert made.table.can_resume
-    with pytest.raises(TableStopped):
-        await made.table.act(opens)
-    with pytest.raises(TableStopped):
-        await made.table.record(NOTE)
+    await raised(TableStopped, made.table.act(opens))
+    await raised(TableStopped, made.table.record(NOTE))
     made.table.later(NOTE)
     assert made.log[2:] == []  # nobody tries again and again
     assert not await made.table.try_again("again")
@@ -235,8 +235,7 @@ async def test_a_record_that_says_no(made: Rig) -> None:
 @on_rig()
 async def test_a_record_that_has_failed_takes_nothing_more(made: Rig) -> None:
     made.problem = FAILED
-    with pytest.raises(TableStopped, match="nothing is recorded any more"):
-        await made.table.act(opens)
+    await raised(TableStopped, made.table.act(opens), "nothing is recorded any more")
     assert not made.table.can_resume
     assert made.table.shown.stopped == str(FAILED)
 
@@ -245,8 +244,7 @@ async def test_a_record_that_has_failed_takes_nothing_more(made: Rig) -> None:
 async def test_a_record_that_fails_between_two_things(made: Rig) -> None:
     made.table.fail(FAILED)
     assert made.log == [("shown", Step.CLOSED, True)]
-    with pytest.raises(TableStopped):
-        await made.table.act(opens)
+    await raised(TableStopped, made.table.act(opens))
 
 
 @simulated
@@ -254,8 +252,7 @@ async def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> No
     lost = (DeviceFault("shoe", "SH-1", "link", "", "gone"),)
     async with rig(Step.TURN) as made:
         made.problem = ROOMLESS
-        with pytest.raises(TableStopped):
-            await made.table.record(NOTE)
+        await raised(TableStopped, made.table.record(NOTE))
         await made.table.change_faults(lost)
         assert made.table.state.lost == ()
         made.problem = None
@@ -270,8 +267,7 @@ async def test_devices_that_are_lost_meanwhile_are_told_when_all_goes_on() -> No
 async def test_what_a_device_told_and_cannot_be_taken_stops_the_table(made: Rig) -> None:
     """A button that does not exist: the table's real state is unknown."""
     unknown = press(1, 99, 1)  # type: ignore[arg-type]
-    with pytest.raises(KeyError):
-        await made.table.device_event(unknown, source("station"))
+    await raised(KeyError, made.table.device_event(unknown, source("station")))
     assert made.table.stopped is not None
     assert not made.table.can_resume
     assert made.kinds == ["fault"]
@@ -283,8 +279,7 @@ async def test_what_a_device_told_and_cannot_be_taken_stops_the_table(made: Rig)
 @on_rig(Step.TURN, waits="started")
 async def test_nobody_does_anything_before_the_first_word(made: Rig) -> None:
     assert made.table.shown.stopped == "started"
-    with pytest.raises(TableStopped, match="started"):
-        await made.table.act(opens)
+    await raised(TableStopped, made.table.act(opens), "started")
     await made.table.record(NOTE)
     # What had happened before is heard, at the step at which it happened.
     await made.table.device_event(card(3), source())
@@ -379,8 +374,7 @@ async def test_what_does_not_go_on_is_not_taken(made: Rig, wrong: EventRecord) -
     """The link has seen to that already; a record that is taken twice would be played twice."""
     one = store(made)
     await keep(one, ring(1))
-    with pytest.raises(ValueError, match="does not follow"):
-        await keep(one, [wrong])
+    await raised(ValueError, keep(one, [wrong]), "does not follow")
     assert len(made.entries) == 1
     assert one.seq == 1
 
@@ -414,8 +408,7 @@ async def test_nobody_says_how_far_it_goes_while_something_is_on_its_way(made: R
 async def test_what_the_record_refuses_is_not_kept(made: Rig) -> None:
     one = store(made)
     made.problem = DiskFull("here", "no room", "free some")
-    with pytest.raises(TableStopped):
-        await keep(one, ring(3))
+    await raised(TableStopped, keep(one, ring(3)))
     assert one.cursor() == NO_CURSOR
     made.problem = None
     await made.table.try_again("again")
@@ -426,8 +419,7 @@ async def test_what_the_record_refuses_is_not_kept(made: Rig) -> None:
 @on_rig()
 async def test_a_cursor_goes_back_only_with_an_adoption(made: Rig) -> None:
     one = store(made, StoredPosition(RecordCursor(5, 9, b"lasthead"), {9: b"lasthead"}))
-    with pytest.raises(ValueError, match="does not follow"):
-        await keep(one, ring(1, first=4))
+    await raised(ValueError, keep(one, ring(1, first=4)), "does not follow")
     await one.adopt(adoption())
     entry = made.entries[-1]
     assert (entry.kind, entry.sign, entry.cursor) == ("link", True, None)
@@ -436,8 +428,7 @@ async def test_a_cursor_goes_back_only_with_an_adoption(made: Rig) -> None:
     assert one.cursor().seq == 9  # until it has come
     await keep(one, ring(2, first=4))
     assert one.seq == 5
-    with pytest.raises(ValueError, match="does not follow"):
-        await keep(one, ring(1, first=4))
+    await raised(ValueError, keep(one, ring(1, first=4)), "does not follow")
 
 
 @on_rig()
@@ -456,8 +447,7 @@ async def test_an_adoption_that_lets_the_rest_go_has_its_cursor(made: Rig) -> No
 async def test_an_adoption_that_is_not_recorded_is_none(made: Rig) -> None:
     one = store(made)
     made.problem = DiskFull("here", "no room", "free some")
-    with pytest.raises(TableStopped):
-        await one.adopt(adoption(skip=True))
+    await raised(TableStopped, one.adopt(adoption(skip=True)))
     assert one.cursor() == NO_CURSOR
 
 
@@ -468,6 +458,5 @@ async def test_a_table_that_closes_keeps_nothing_more() -> None:
     one = store(made)
     await made.table.close()
     await task
-    with pytest.raises(TableStopped):
-        await keep(one, ring(1))
+    await raised(TableStopped, keep(one, ring(1)))
     assert one.cursor() == NO_CURSOR

@@ -26,7 +26,7 @@ from controller.table.restart.restore import restore
 from drivers.devices import LinkState
 from firmware_protocol.device import Draw, Firmware, RingMemory
 from hil.table.robots.robot import card_of, mechanism
-from tests.support.asynchronous import simulated, simulated_in
+from tests.support.asynchronous import in_turn, raised, simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import (
     DEALER,
@@ -116,9 +116,11 @@ async def test_the_felt_is_not_compared_twice(made: Room) -> None:
             await _until_felt(again)
             assert len(again.state.holds) == 1
     async with served(made) as last:
-        await last.robot.act("FeltConfirmed")
-        assert last.at(Step.TURN)
-        await last.to_end()
+        await in_turn(
+            last.robot.act("FeltConfirmed"),
+            last.stands(Step.TURN),
+            last.to_end(),
+        )
 
 
 async def _until_felt(one: Served) -> None:
@@ -216,8 +218,7 @@ async def test_a_shoe_that_has_lost_it_holds_the_table(made: Room) -> None:
         assert "does not know the card" in two.state.holds[-1].detail
         await two.robot.act("CountersAccepted", "two")
         await two.to_step(Step.REVEAL)
-        with pytest.raises(NotInVault, match="not known here"):
-            await two.robot.act("RevealHole")
+        await raised(NotInVault, two.robot.act("RevealHole"), "not known here")
         await two.robot.act("RoundVoided", "two", reason="the card is not known")
         await two.to_end()
     faults = [msgspec.json.decode(record.data) for record in made.records("fault")]
@@ -261,15 +262,13 @@ async def test_a_start_forgets_no_card_that_was_said_wrongly(tmp_path: Path) -> 
             made.shoe.request(Draw(force=True))
             await until(lambda: one.state.spare is not None)
             for name in ("Ks", "Kd"):
-                with pytest.raises(WrongCard):
-                    await one.table.act(says(name), DEALER)
+                await raised(WrongCard, one.table.act(says(name), DEALER))
         assert {one.wrong for one in found(made).hidden} == {2}
         async with served(made) as two:
-            await until(lambda: two.at(Step.FELT), 20)
+            await two.comes_to(Step.FELT, 20)
             await two.to_step(Step.TURN)
             for name in ("Kc", "Tc"):
-                with pytest.raises(TooManyWrongCards):
-                    await two.table.act(says(name), DEALER)
+                await raised(TooManyWrongCards, two.table.act(says(name), DEALER))
             assert two.whats("fault") == [ANOTHER_CARD] * 2 + ["person"] * 2
             assert isinstance((await two.table.act(says("Tc"), FLOOR)).answered[0].answer, Decision)
         right(made)
@@ -327,8 +326,7 @@ async def test_other_firmware_is_noticed(made: Room) -> None:
 
 @simulated_in(serving)
 async def test_a_table_runs_once(one: Served) -> None:
-    with pytest.raises(ValueError, match="once"):
-        await one.table.__aenter__()
+    await raised(ValueError, one.table.__aenter__(), "once")
 
 
 STEP = 30

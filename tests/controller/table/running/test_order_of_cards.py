@@ -17,7 +17,7 @@ from drivers.devices import LinkState
 from firmware_protocol.device import CannotDo, Draw, Load, Plug, Put
 from hil.devices import shoe_cards
 from hil.table.robots.robot import card_of, mechanism
-from tests.support.asynchronous import simulated, simulated_in
+from tests.support.asynchronous import in_turn, simulated, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import FLOOR, SECOND, SHOE, room, whole
@@ -46,9 +46,11 @@ def batch(back: int) -> Iterator[None]:
 
 async def shuffled(t: Told) -> None:
     """The cards are taken out of the shoe and shuffled."""
-    await t.to_step(Step.WAGERING)
-    await t.does("ShuffleCalled")
-    await t.to(lambda s: s.step in (Step.LOADING, Step.HELD))
+    await in_turn(
+        t.to_step(Step.WAGERING),
+        t.does("ShuffleCalled"),
+        t.to(lambda s: s.step in (Step.LOADING, Step.HELD)),
+    )
 
 
 async def a_round(t: Told) -> None:
@@ -77,12 +79,14 @@ async def test_a_card_that_lies_face_down_rings_no_alarm(t: Told) -> None:
     assert "DeckSuspect" not in t.names()
     await t.reveals()
     assert t.names()[-2:] == ["HoleRevealed", "DeckSuspect"]
-    t.shows(
-        "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
-        "bring a second person"
+    await in_turn(
+        t.shows(
+            "Floor: rule on decks in doubt, factory order - decks out of play, or play on - "
+            "bring a second person"
+        ),
+        t.ruled(Odd.DECK_SUSPECT, Way.RESUME),
+        t.to_end(),
     )
-    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-    await t.to_end()
 
 
 @simulated
@@ -102,7 +106,7 @@ async def test_another_card_in_its_place_rings_none_at_all(tmp_path: Path) -> No
 async def test_the_shuffler_is_told_the_decks_of_the_sheet(t: Told) -> None:
     await t.to_step(Step.LOADING)
     assert [data["decks"] for data in t.data("device", "ShuffleStarted")] == [8]
-    t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
+    await t.shows("Cut, and load the shoe - 416 cards - 104 cards behind the cut card")
     done = t.data("device", "ShuffleDone")
     assert [(data["count"], data["missing"], data["extra"]) for data in done] == [(416, 0, 0)]
 
@@ -120,10 +124,12 @@ async def test_the_shuffler_is_told_the_decks_of_the_sheet(t: Told) -> None:
 )
 @simulated_in(opened)
 async def test_a_batch_that_is_not_the_decks_of_the_sheet(t: Told, put: Put, said: str) -> None:
-    await t.to_step(Step.SHUFFLE_NEEDED)
-    t.shuffler.request(put)
-    await t.does("ShuffleStarted")
-    await until(lambda: t.at(Step.HELD), 10)
+    await in_turn(
+        t.to_step(Step.SHUFFLE_NEEDED),
+        t.asked(t.shuffler, put),
+        t.does("ShuffleStarted"),
+        t.comes_to(Step.HELD, 10),
+    )
     assert (t.state.holds[-1].detail, t.state.holds[-1].what) == (said, Odd.DECK_SUSPECT)
 
 
@@ -136,22 +142,26 @@ async def test_batches_of_two_backs_take_turns(t: Told) -> None:
         await a_round(t)
         assert t.table.table.now.memory.back == back
         await shuffled(t)
-        assert t.at(Step.LOADING)
+        await t.stands(Step.LOADING)
     assert "DeckSuspect" not in t.names()
 
 
 @simulated_in(opened, BATCHES)
 async def test_a_batch_that_is_not_the_other_one(t: Told) -> None:
     """The cards that were dealt came out of the shuffler at once: its lamp alone is not enough."""
-    await a_round(t)
-    await shuffled(t)
-    await t.to(lambda s: len(s.seats) == 2)
+    await in_turn(
+        a_round(t),
+        shuffled(t),
+        t.to(lambda s: len(s.seats) == 2),
+    )
     with batch(1):
         await t.draws()
     assert t.names()[-2:] == ["CardDrawn", "DeckSuspect"]
-    assert t.at(Step.HELD)
-    await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-    await a_round(t)  # of other decks, whichever batch they are
+    await in_turn(
+        t.stands(Step.HELD),
+        t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT),
+        a_round(t),  # of other decks, whichever batch they are
+    )
     assert t.names().count("DeckSuspect") == 1
 
 
@@ -162,9 +172,11 @@ async def test_the_batch_before_is_known_over_a_start_of_the_controller(tmp_path
     async with room(tmp_path, game_with("classic", ONE), stations=False, house=at.house) as made:
         made.segment = 32 * 1024
         async with telling(made, at.cards, at.wagers, at.plan) as t:
-            await a_long_round(t)
-            await shuffled(t)
-            await t.to(lambda s: len(s.seats) == 2)
+            await in_turn(
+                a_long_round(t),
+                shuffled(t),
+                t.to(lambda s: len(s.seats) == 2),
+            )
             known = t.table.table.now.memory
         assert known.former == 1
         async with telling(made, at.cards, at.wagers, at.plan) as t:
@@ -182,11 +194,13 @@ async def test_a_batch_that_goes_back_in_is_known_over_a_start_of_the_controller
     async with room(tmp_path, game_with("classic", ONE), stations=False, house=at.house) as made:
         made.segment = 32 * 1024
         async with telling(made, at.cards, at.wagers, at.plan) as t:
-            await a_long_round(t)
-            await shuffled(t)
-            await t.to_step(Step.REFILL)
-            await t.to(lambda s: s.step is not Step.REFILL)
-            await t.to_step(Step.TURN)
+            await in_turn(
+                a_long_round(t),
+                shuffled(t),
+                t.to_step(Step.REFILL),
+                t.to(lambda s: s.step is not Step.REFILL),
+                t.to_step(Step.TURN),
+            )
             known = t.table.table.now.memory
             assert (known.again, known.back, known.former) == (True, 2, 1)
             assert known.faces
@@ -210,11 +224,10 @@ async def test_the_cut_card_comes_in_a_round(house: str, tmp_path: Path) -> None
         await t.to_deal(3)
         await t.draws()
         assert t.names()[-1] == "CutCardSeen"
-        t.shows("Deal seat 1, second card")  # it is nobody's card
-        await t.to_end()
-        assert t.nets() == {1: 1000, 2: 0}
+        await t.shows("Deal seat 1, second card")  # it is nobody's card
+        await t.ends({1: 1000, 2: 0})
         if house == "default":
-            t.shows("Take wagers: main - last round of this shoe")
+            await t.shows("Take wagers: main - last round of this shoe")
             await a_round(t)
         assert t.state.round == (2 if house == "default" else 1)
         closed = t.data("device", "ShoeInventory")[0]
@@ -239,10 +252,14 @@ async def test_the_cut_card_comes_before_a_round(house: str, tmp_path: Path) -> 
         await t.to(lambda s: len(s.seats) == 2)
         await t.draws()
         assert t.names()[-1] == "CutCardSeen"
-        t.shows("Take wagers: main - last round of this shoe - 2 seats in, the first card "
-                "locks them")  # fmt: skip
-        await a_round(t)
-        assert t.nets() == {1: 1000, 2: 0}
+        await in_turn(
+            t.shows(
+                "Take wagers: main - last round of this shoe - 2 seats in, the first card "
+                "locks them"
+            ),
+            a_round(t),
+            t.won({1: 1000, 2: 0}),
+        )
         shuffles = [one.event for one in t.made() if isinstance(one.event, events.ShuffleStarted)]
         assert len(shuffles) == 2
         assert t.state.round == 1
@@ -279,11 +296,13 @@ async def test_a_duplicate_that_the_floor_let_pass_is_counted(t: Told) -> None:
     """It was told when it came, and is not told again."""
     top = (BURNED[0], "9c", "8c", "8s", "9c", "Kc", "Td")
     t.robot.cards = lambda: whole(t.room, top)[:52]
-    await t.to_deal(3)
-    await t.draws()
-    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-    await t.to_end()
-    await shuffled(t)
+    await in_turn(
+        t.to_deal(3),
+        t.draws(),
+        t.ruled(Odd.DECK_SUSPECT, Way.RESUME),
+        t.to_end(),
+        shuffled(t),
+    )
     assert counted(t) == [of(7, 6, extra=[card_of("9c")])]
     assert t.at(Step.LOADING)
 
@@ -293,13 +312,15 @@ async def test_a_foreign_back_that_the_floor_let_pass_is_counted(t: Told) -> Non
     await t.to_card(1)
     with batch(2):
         await t.draws()
-    t.shows(
-        "Floor: rule on decks in doubt, foreign back - decks out of play, or play on - "
-        "bring a second person"
+    await in_turn(
+        t.shows(
+            "Floor: rule on decks in doubt, foreign back - decks out of play, or play on - "
+            "bring a second person"
+        ),
+        t.ruled(Odd.DECK_SUSPECT, Way.RESUME),
+        t.to_end(),
+        shuffled(t),
     )
-    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-    await t.to_end()
-    await shuffled(t)
     assert counted(t) == [of(8, 7, foreign=1)]
     assert t.at(Step.LOADING)
 
@@ -307,19 +328,20 @@ async def test_a_foreign_back_that_the_floor_let_pass_is_counted(t: Told) -> Non
 @simulated_in(opened, Setting(options=ONE))
 async def test_a_shoe_that_runs_out_too_early(t: Told) -> None:
     """It was loaded with fifty-two cards, and not all of them have come."""
-    await t.to_card(1)
-    await t.does("ShoeRanOut")
-    t.shows(
-        "Floor: rule on decks in doubt, cards missing - decks out of play, or play on - "
-        "bring a second person"
+    await in_turn(
+        t.to_card(1),
+        t.does("ShoeRanOut"),
+        t.shows(
+            "Floor: rule on decks in doubt, cards missing - decks out of play, or play on - "
+            "bring a second person"
+        ),
     )
     assert counted(t) == [of(7, 5, missing=45)]
     suspect = t.made()[-1].event
     assert isinstance(suspect, events.DeckSuspect)
     assert (suspect.actor.name, suspect.why) == ("shoe", "short")
     await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)
-    await t.to_end()
-    assert t.nets() == {1: 0, 2: 0}
+    await t.ends({1: 0, 2: 0})
 
 
 @simulated_in(opened)
@@ -328,9 +350,11 @@ async def test_a_table_that_closes_counts_its_shoe(t: Told) -> None:
     await t.to_card(1)
     with batch(2):
         await t.draws()
-    await t.ruled(Odd.DECK_SUSPECT, Way.RESUME)
-    await t.to_end()
-    await t.does("TableClosed", FLOOR, SECOND, bank=0)
+    await in_turn(
+        t.ruled(Odd.DECK_SUSPECT, Way.RESUME),
+        t.to_end(),
+        t.does("TableClosed", FLOOR, SECOND, bank=0),
+    )
     assert counted(t) == [of(8, 7, foreign=1)]
     assert t.at(Step.CLOSED)
 
@@ -344,11 +368,12 @@ async def test_what_people_have_read_is_counted_not_what_the_shoe_took_it_for(
 
     cards = ("9c", "8c", "8s", "2h", "Kc", "Td", "9d")
     async with opened(tmp_path, Setting(options=ONE, cards=cards)) as t:
-        await t.to_card(1)
-        await t.draws(read=read, confidence=60)
-        await entered(t, "9d")
-        await t.to_end()
-        assert t.nets() == {1: 1000, 2: 0}
+        await in_turn(
+            t.to_card(1),
+            t.draws(read=read, confidence=60),
+            entered(t, "9d"),
+            t.ends({1: 1000, 2: 0}),
+        )
         faces = t.table.table.now.memory.faces
         assert (8, card_of("9d")) in [(face.pos, face.card) for face in faces]
         await shuffled(t)
@@ -360,13 +385,15 @@ async def test_what_people_have_read_is_counted_not_what_the_shoe_took_it_for(
 async def test_an_unsure_hole_card_is_counted_once(tmp_path: Path) -> None:
     cards = ("Jd", "8c", "8s", "2h", "Kc", "Td", "9d")
     async with opened(tmp_path, Setting(options=ONE, cards=cards, plan={})) as t:
-        await t.to_deal(5)
-        await t.draws(read="wrong", confidence=60)  # for the jack that seat 1 has
-        await t.to_step(Step.REVEAL)
-        await t.reveals()
-        await entered(t, "Td")
-        await t.to_end()
-        await shuffled(t)
+        await in_turn(
+            t.to_deal(5),
+            t.draws(read="wrong", confidence=60),  # for the jack that seat 1 has
+            t.to_step(Step.REVEAL),
+            t.reveals(),
+            entered(t, "Td"),
+            t.to_end(),
+            shuffled(t),
+        )
         assert counted(t) == [of(7, 6)]
         assert t.at(Step.LOADING)
 
@@ -383,11 +410,13 @@ async def test_the_count_goes_on_over_a_start_of_the_controller(tmp_path: Path) 
             known = t.table.table.now.memory
         async with telling(made, at.cards, at.wagers, {}) as t:
             assert t.table.table.now.memory == known
-            await until(lambda: t.at(Step.FELT), 20)
-            await t.does("FeltConfirmed")
-            await entered(t, "9d")
-            await t.to_end()
-            await shuffled(t)
+            await in_turn(
+                t.comes_to(Step.FELT, 20),
+                t.does("FeltConfirmed"),
+                entered(t, "9d"),
+                t.to_end(),
+                shuffled(t),
+            )
             assert counted(t) == [of(8, 7)]
 
 
@@ -397,18 +426,20 @@ async def test_the_count_goes_on_over_a_start_of_the_controller(tmp_path: Path) 
 @simulated_in(opened, Setting(options=ONE))
 async def test_a_shoe_that_was_loaded_while_its_cable_was_out(t: Told) -> None:
     """What it held is not what it holds: people look, and the count begins anew."""
-    await t.to_step(Step.TURN)
-    t.room.shoe.request(Plug(connected=False))
-    t.room.shoe.request(Load(decks=1, seed=9))
-    t.room.shoe.request(Plug(connected=True))
-    await until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10)
-    t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}")
-    await until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10)
-    assert await t.refuses("FeltConfirmed") == "felt_not_asked"
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.asked(t.room.shoe, Plug(connected=False), Load(decks=1, seed=9), Plug(connected=True)),
+        until(lambda: t.whats("device")[-1] == "ShoeLoaded", 10),
+        t.shows(f"Stop dealing - device lost, cards were put in{WAY_ON}"),
+        until(lambda: t.table.supervisor(SHOE).state is LinkState.READY, 10),
+        t.refused("felt_not_asked", "FeltConfirmed"),
+    )
     with pytest.raises(CannotDo, match="locked"):
         t.room.shoe.request(Draw())
-    await t.does("CountersAccepted", FLOOR, SECOND)
-    await t.to_step(Step.TURN)
-    await t.does("RoundVoided", FLOOR, SECOND, reason="another shoe")
-    await t.to_end()
+    await in_turn(
+        t.does("CountersAccepted", FLOOR, SECOND),
+        t.to_step(Step.TURN),
+        t.does("RoundVoided", FLOOR, SECOND, reason="another shoe"),
+        t.to_end(),
+    )
     assert (t.nets(), mechanism(t.room.shoe)["loading"]) == ({1: 0, 2: 0}, 2)

@@ -35,7 +35,7 @@ from firmware_protocol.messages import DeviceClass
 from hil.simulator import LiveDevice
 from hil.simulator.run import device_in_loop
 from hil.table.robots import Robot
-from tests.support.asynchronous import asynchronous, simulated_in
+from tests.support.asynchronous import asynchronous, raised, simulated_in
 from tests.support.drivers.simulated import until
 from tests.support.paths import SCRIPT_FILES
 from tests.support.table.simulated.scripted import Played, failures, played, scripts
@@ -298,8 +298,7 @@ async def test_a_table_that_is_called_off(tmp_path: Path) -> None:
     task = asyncio.create_task(session())
     await asyncio.sleep(0.2)
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await raised(asyncio.CancelledError, task)
     assert [record.kind for _, record in records(tmp_path / "record")][-2] == "closed"
 
 
@@ -398,8 +397,7 @@ async def test_where_it_cannot_be_recorded_nobody_has_signed_in(at: Served) -> N
     await at.to_step(Step.WAGERING)
     await at.table.record(entry_for(signed("Ann Lee")))
     at.room.book.refusing = RetryLater("record", "no room", "make room")
-    with pytest.raises(TableStopped):
-        await at.table.record(entry_for(signed("Bo Chan")))
+    await raised(TableStopped, at.table.record(entry_for(signed("Bo Chan"))))
     at.room.book.refusing = None
     async with asyncio.timeout(30):
         await at.table.table.working.wait()

@@ -33,7 +33,7 @@ from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.devices import LinkState
 from drivers.session import Supervisor
-from firmware_protocol.device import Plug, ShufflePace
+from firmware_protocol.device import ControlRequest, Plug, ShufflePace
 from firmware_protocol.messages import DeviceClass
 from hil.devices import SimulatedStation as SimStation
 from hil.table.robots import PlayerChoice, Players, Robot
@@ -310,6 +310,18 @@ class Served(NamedTuple):
 
     async def to_step(self, step: Step) -> None:
         await self.to(lambda s: s.step is step)
+
+    async def comes_to(self, step: Step, within: float = 30.0) -> None:
+        """By itself: nobody does anything meanwhile."""
+        await until(lambda: self.at(step), within)
+
+    async def stands(self, step: Step) -> None:
+        assert self.state.step is step, self.state.step
+
+    async def asked(self, device: Plugged, *requests: ControlRequest) -> None:
+        """Something is done to the device."""
+        for request in requests:
+            device.request(request)
 
     async def to_end(self) -> None:
         """The round is over."""

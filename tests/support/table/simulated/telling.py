@@ -39,6 +39,7 @@ from controller.table.memory import TableDisplay
 from firmware_protocol.device import ButtonName, Draw, Press, ShufflePace
 from hil.table.robots import PlayerChoice, Robot
 from hil.table.robots.robot import Who, card_of, mechanism
+from tests.support.asynchronous import in_turn
 from tests.support.drivers.simulated import until
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.serving import (
@@ -134,7 +135,7 @@ class Told(Served):
         several = sum(hand.seat == prompt.seat for hand in hands) > 1
         return say(prompt, MoneyFormat(), several=several)
 
-    def shows(self, words: str = "", **houses: str) -> None:
+    async def shows(self, words: str = "", **houses: str) -> None:
         """These words, or those of this house."""
         words = houses.get(self.house, words)
         assert self.words == words, f"{self.words!r} is shown, not {words!r}"
@@ -167,6 +168,17 @@ class Told(Served):
         assert (recorded["id"], recorded["why"]) == (answer.id, answer.why)
         assert recorded["event"]["actor"]["name"] == actor.name
         return answer.id
+
+    async def refused(
+        self,
+        refusal: str,
+        name: str,
+        actor: Actor = DEALER,
+        second: Actor | None = None,
+        **fields: Any,
+    ) -> None:
+        """Refused by this name."""
+        assert await self.refuses(name, actor, second, **fields) == refusal
 
     async def reveals(self) -> None:
         """The dealer turns the hole card over, whatever comes of it."""
@@ -259,7 +271,19 @@ class Told(Served):
         """The seat in turn has asked for a card."""
         await self.to(lambda s: s.step is Step.HAND_CARD and s.hands[s.turn].seat == seat)
 
+    async def ends(self, nets: Mapping[int, int]) -> None:
+        """The round is over, and the seats have won or lost this."""
+        await self.to_end()
+        await self.won(nets)
+
     # --- what the record holds ----------------------------------------------------------------
+
+    async def won(self, nets: Mapping[int, int]) -> None:
+        assert self.nets() == nets
+
+    async def noted(self, *facts: Effect) -> None:
+        """These are the last ones of their kind."""
+        assert self.facts(type(facts[0]))[-len(facts) :] == list(facts)
 
     def made(self) -> list[DecisionData]:
         return [decode_decision(record.data) for record in self.room.records("decision")]
@@ -283,18 +307,22 @@ class Told(Served):
 
 async def entered(t: Told, name: str) -> None:
     """The dealer reads the card from the felt, the floor looks too."""
-    assert await t.refuses("CardConfirmed", FLOOR) == "no_card_to_confirm"
-    assert await t.refuses("CardEntered", FLOOR, card=card_of(name)) == "not_theirs"
-    await t.does("CardEntered", card=card_of("Ks"))
+    await in_turn(
+        t.refused("no_card_to_confirm", "CardConfirmed", FLOOR),
+        t.refused("not_theirs", "CardEntered", FLOOR, card=card_of(name)),
+        t.does("CardEntered", card=card_of("Ks")),
+    )
     assert t.words.startswith("Floor: confirm the card that was entered - ")
     assert "king of spades" in t.words
-    await t.does("CardRejected", FLOOR)
-    await t.does("CardEntered", card=card_of(name))
-    assert await t.refuses("CardConfirmed") == "not_theirs"
-    await t.does("CardConfirmed", FLOOR)
+    await in_turn(
+        t.does("CardRejected", FLOOR),
+        t.does("CardEntered", card=card_of(name)),
+        t.refused("not_theirs", "CardConfirmed"),
+        t.does("CardConfirmed", FLOOR),
+    )
 
 
-def told_of(t: Told, what: Irregularity, detail: str) -> None:
+async def told_of(t: Told, what: Irregularity, detail: str) -> None:
     """Floor and surveillance are."""
     informed = [one for one in t.facts(Informed) if one.what == what.value]
     assert [one.who for one in informed[-2:]] == ["floor", "surveillance"]

@@ -8,6 +8,7 @@ from tests.support.table.stories import (
     cards,
     dealing,
     devices,
+    money,
     people,
 )
 
@@ -15,6 +16,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     cards,
     dealing,
     devices,
+    money,
     people,
 )
 

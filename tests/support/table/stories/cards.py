@@ -3,8 +3,6 @@ in each house."""
 
 from collections import Counter
 
-import pytest
-
 from controller.procedure.model import events
 from controller.procedure.model.effects import Burned, DecksOut, Discarded, RoundVoid
 from controller.procedure.model.state import Step
@@ -15,6 +13,7 @@ from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
 from firmware_protocol.device import Load, Plug, Put, ShufflePace
 from hil.table.robots.robot import card_of
+from tests.support.asynchronous import in_turn, raised
 from tests.support.drivers.simulated import Plugged, until
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND, whole
 from tests.support.table.simulated.telling import (
@@ -42,28 +41,30 @@ from tests.support.table.simulated.telling import (
     nets=None,
 )
 async def a_card_that_is_not_read(t: Told, way: Way) -> None:
-    await t.to_card(1)
-    await t.draws(read="unreadable")
-    t.shows("Enter the card that lies on the felt - card not read, not read: unreadable")
-    await until(lambda: t.locked)
-    await t.ruled(Odd.CARD_UNREADABLE, way)
+    await in_turn(
+        t.to_card(1),
+        t.draws(read="unreadable"),
+        t.shows("Enter the card that lies on the felt - card not read, not read: unreadable"),
+        until(lambda: t.locked),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+    )
     await entered(t, t.out)
-    t.shows("Confirm the card that was read from the felt: seat 1, third card")
-    await t.to_end()
-    assert t.nets() == WON
+    await t.shows("Confirm the card that was read from the felt: seat 1, third card")
+    await t.ends(WON)
     assert [data["why"] for data in t.data("device", "ReadFailed")] == ["unreadable"]
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,), nets=None)
 async def a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
     """The shoe takes the nine for a ten, and says that it is not sure."""
-    await t.to_card(1)
-    await t.draws(read="wrong", confidence=55)
-    t.shows("Enter the card that lies on the felt - card not read, read with 55 % confidence")
-    await t.ruled(Odd.CARD_UNREADABLE, way)
-    await entered(t, "9d")
-    await t.to_end()
-    assert t.nets() == WON
+    await in_turn(
+        t.to_card(1),
+        t.draws(read="wrong", confidence=55),
+        t.shows("Enter the card that lies on the felt - card not read, read with 55 % confidence"),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+        entered(t, "9d"),
+        t.ends(WON),
+    )
     doubted = [data for data in t.data("device", "CardSeen") if data["confidence"] == 55]
     assert [(data["card"], data["alternative"]) for data in doubted] == [
         (card_of("Td"), card_of("Jd"))
@@ -72,12 +73,14 @@ async def a_card_that_is_not_read_surely(t: Told, way: Way) -> None:
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,))
 async def the_first_card_of_a_round_is_not_read(t: Told, way: Way) -> None:
-    await t.to(lambda s: len(s.seats) == 2)
-    await t.draws(read="no_index")
-    t.shows("Enter the card that lies on the felt - card not read, not read: no index")
-    await t.ruled(Odd.CARD_UNREADABLE, way)
-    await entered(t, "9c")
-    assert await t.refuses("WagerRemoved", seat=1, bet="main") == "first_card_is_out_already"
+    await in_turn(
+        t.to(lambda s: len(s.seats) == 2),
+        t.draws(read="no_index"),
+        t.shows("Enter the card that lies on the felt - card not read, not read: no index"),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+        entered(t, "9c"),
+        t.refused("first_card_is_out_already", "WagerRemoved", seat=1, bet="main"),
+    )
 
 
 @irregular(
@@ -89,28 +92,35 @@ async def the_first_card_of_a_round_is_not_read(t: Told, way: Way) -> None:
 )
 async def a_hole_card_that_is_not_read(t: Told, way: Way) -> None:
     """It lies face down: nobody reads it from the felt."""
-    await t.to_deal(5)
-    await t.draws(read="unreadable")
-    t.shows("Floor: rule on card not read, not read: unreadable - burn, or void the round" + TWO)
-    await t.ruled(Odd.CARD_UNREADABLE, way)
-    await t.to_end()
+    await in_turn(
+        t.to_deal(5),
+        t.draws(read="unreadable"),
+        t.shows(
+            "Floor: rule on card not read, not read: unreadable - burn, or void the round" + TWO
+        ),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+        t.to_end(),
+    )
     assert (t.nets(), t.facts(Burned)[-1:]) == (VOID if way is Way.VOID else WON, [Burned()])
 
 
 @irregular(Odd.CARD_UNREADABLE, "card_unreadable", ways=(Way.ENTER_CARD,), nets=None)
 async def a_hole_card_that_was_read_as_another_one(t: Told, way: Way) -> None:
     """What is odd about it waits until it is turned over; what lies on the felt counts."""
-    await t.to_deal(5)
-    await t.draws(read="wrong", confidence=55)
-    await t.to_step(Step.REVEAL)
+    await in_turn(
+        t.to_deal(5),
+        t.draws(read="wrong", confidence=55),
+        t.to_step(Step.REVEAL),
+    )
     assert "CardUnreadable" not in t.names()
-    await t.reveals()
-    t.shows("Enter the card that lies on the felt - card not read, read with 55 % confidence")
-    await t.ruled(Odd.CARD_UNREADABLE, way)
-    await entered(t, "Td")
-    t.shows("Turn the hole card over")
-    await t.to_end()
-    assert t.nets() == WON  # against 8 and 10; the shoe has read a jack
+    await in_turn(
+        t.reveals(),
+        t.shows("Enter the card that lies on the felt - card not read, read with 55 % confidence"),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+        entered(t, "Td"),
+        t.shows("Turn the hole card over"),
+        t.ends(WON),  # against 8 and 10; the shoe has read a jack
+    )
     shown = [made.event for made in t.made() if isinstance(made.event, events.HoleRevealed)]
     assert [event.card for event in shown] == [card_of("Jd")]
     assert shown[0].opening
@@ -125,21 +135,22 @@ async def cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> None:
     await t.to_deal(1)
     await t.draws(read="wrong")
     assert t.state.hands[1].cards == (card_of("9c"),)  # it is an eight
-    await t.does("CardMisread")
-    t.shows(MISREAD.format(2))
-    await t.ruled(Odd.CARD_UNREADABLE, way)
-    await entered(t, "8c")
-    t.shows("Confirm the card that was read from the felt: seat 2, first card")
-    await t.to_card(1)
-    await t.draws(read="wrong")
-    t.shows("Seat 2 - hard 18 - hit, stand or double")  # 21 stands by itself
-    await t.does("CardMisread", FLOOR)
-    t.shows(MISREAD.format(1))
-    await entered(t, "9d")
-    await t.does("LaySpare")
-    t.shows("Seat 1 - hard 20 - hit or stand")
-    await t.to_end()
-    assert t.nets() == WON
+    await in_turn(
+        t.does("CardMisread"),
+        t.shows(MISREAD.format(2)),
+        t.ruled(Odd.CARD_UNREADABLE, way),
+        entered(t, "8c"),
+        t.shows("Confirm the card that was read from the felt: seat 2, first card"),
+        t.to_card(1),
+        t.draws(read="wrong"),
+        t.shows("Seat 2 - hard 18 - hit, stand or double"),  # 21 stands by itself
+        t.does("CardMisread", FLOOR),
+        t.shows(MISREAD.format(1)),
+        entered(t, "9d"),
+        t.does("LaySpare"),
+        t.shows("Seat 1 - hard 20 - hit or stand"),
+        t.ends(WON),
+    )
     faces = [face.card for face in t.table.table.now.memory.faces]
     assert faces == [card_of(name) for name in ("9c", "8c", "8s", "2h", "Kc", "9d", "Td")]
 
@@ -147,12 +158,14 @@ async def cards_that_were_misread_without_a_doubt(t: Told, way: Way) -> None:
 @irregular(Odd.MISDEAL, "misdeal", "card_misread", ways=(Way.VOID,), nets=VOID)
 async def a_misread_card_that_something_has_followed_from(t: Told, way: Way) -> None:
     """Seat 1 has asked for another one: the dealer calls a misdeal."""
-    await t.to_deal(4)
-    await t.draws(read="wrong")
-    await t.to_card(1)
-    assert await t.refuses("CardMisread") == "card_misread"
-    await t.does("MisdealCalled")
-    await t.ruled(Odd.MISDEAL, way)
+    await in_turn(
+        t.to_deal(4),
+        t.draws(read="wrong"),
+        t.to_card(1),
+        t.refused("card_misread", "CardMisread"),
+        t.does("MisdealCalled"),
+        t.ruled(Odd.MISDEAL, way),
+    )
 
 
 # --- joker or unknown card: held, floor and surveillance told ---------------------------------
@@ -162,9 +175,11 @@ THREE_WAYS = (Way.DECKS_OUT, Way.ENTER_CARD, Way.DISCARD)
 
 
 async def ruled_on_unknown(t: Told, way: Way, seat: str = "") -> None:
-    told_of(t, Odd.UNKNOWN_CARD, "")
-    t.shows(f"Floor: rule on joker or unknown card{seat} - {UNKNOWN}{TWO}")
-    await t.ruled(Odd.UNKNOWN_CARD, way)
+    await in_turn(
+        told_of(t, Odd.UNKNOWN_CARD, ""),
+        t.shows(f"Floor: rule on joker or unknown card{seat} - {UNKNOWN}{TWO}"),
+        t.ruled(Odd.UNKNOWN_CARD, way),
+    )
     if way is Way.DISCARD:
         assert t.facts(Discarded)[-1] == Discarded()
 
@@ -172,9 +187,11 @@ async def ruled_on_unknown(t: Told, way: Way, seat: str = "") -> None:
 @irregular(Odd.UNKNOWN_CARD, "unknown_card", ways=THREE_WAYS, cards=(*DEAL, "3d", "9d"), nets=None)
 async def an_unknown_card_that_slips_out(t: Told, way: Way) -> None:
     """Nothing binds a card that was not read, so it cannot be the next one."""
-    await t.to_step(Step.TURN)
-    await t.forces(read="unreadable")
-    await ruled_on_unknown(t, way)
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.forces(read="unreadable"),
+        ruled_on_unknown(t, way),
+    )
     if way is Way.ENTER_CARD:
         await entered(t, "3d")
         t.players.wants(1, "stand")
@@ -187,27 +204,33 @@ async def an_unknown_card_that_slips_out(t: Told, way: Way) -> None:
 @irregular(Odd.UNKNOWN_CARD, "entered_card_unknown", ways=THREE_WAYS, cards=(*DEAL, "3d", "9d"))
 async def a_joker_in_a_hand(t: Told, way: Way) -> None:
     """The shoe cannot read it, and the dealer sees why."""
-    await t.to_card(1)
-    await t.draws(read="no_index")
-    t.shows("Enter the card that lies on the felt - card not read, not read: no index")
-    await t.does("UnknownCardDrawn")
+    await in_turn(
+        t.to_card(1),
+        t.draws(read="no_index"),
+        t.shows("Enter the card that lies on the felt - card not read, not read: no index"),
+        t.does("UnknownCardDrawn"),
+    )
     assert [held.what for held in t.state.holds] == [Odd.UNKNOWN_CARD]
     await ruled_on_unknown(t, way, ", seat 1")
     if way is Way.ENTER_CARD:  # it was a card after all, badly printed
         await entered(t, "9h")
     if way is Way.DISCARD:
-        t.shows("Deal seat 1, third card")
+        await t.shows("Deal seat 1, third card")
 
 
 @irregular(Odd.UNKNOWN_CARD, "another_card_unknown", ways=(Way.DISCARD, Way.DECKS_OUT))
 async def a_card_under_another_one(t: Told, way: Way) -> None:
     """Two come out together: the upper one is entered from the felt, the other one ruled on."""
-    await t.to_card(1)
-    await t.draws(double=True)
-    await until(lambda: len(t.state.holds) == 2)
-    await ruled_on_unknown(t, way)
+    await in_turn(
+        t.to_card(1),
+        t.draws(double=True),
+        until(lambda: len(t.state.holds) == 2),
+        ruled_on_unknown(t, way),
+    )
     if way is Way.DISCARD:
-        t.shows("Enter the card that lies on the felt - card not read, two cards came out together")
+        await t.shows(
+            "Enter the card that lies on the felt - card not read, two cards came out together"
+        )
         await entered(t, "9d")
 
 
@@ -216,9 +239,11 @@ async def a_card_under_another_one(t: Told, way: Way) -> None:
 
 async def ruled_on_decks(t: Told, way: Way, detail: str, words: str) -> None:
     """`words`: what is said of the case on the screen."""
-    told_of(t, Odd.DECK_SUSPECT, detail)
-    t.shows(f"Floor: rule on decks in doubt, {words} - decks out of play, or play on{TWO}")
-    await t.ruled(Odd.DECK_SUSPECT, way)
+    await in_turn(
+        told_of(t, Odd.DECK_SUSPECT, detail),
+        t.shows(f"Floor: rule on decks in doubt, {words} - decks out of play, or play on{TWO}"),
+        t.ruled(Odd.DECK_SUSPECT, way),
+    )
     if way is Way.DECKS_OUT:
         assert t.facts(DecksOut) == [DecksOut()]
 
@@ -227,8 +252,8 @@ async def changed(t: Told) -> None:
     """Wagers go back, other decks come, and the table deals on."""
     await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
     decks = "1 deck" if t.room.game.decks == 1 else "6 decks"
-    t.shows(f"Take these decks out of play - shuffle {decks} of others")
-    assert await t.refuses("ShuffleStarted") == "start_shuffle"
+    await t.shows(f"Take these decks out of play - shuffle {decks} of others")
+    await t.refused("start_shuffle", "ShuffleStarted")
 
 
 BOTH_WAYS = (Way.DECKS_OUT, Way.RESUME)
@@ -252,20 +277,24 @@ def with_twin(t: Told, *top: str) -> None:
 )
 async def a_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c")
-    await t.to_deal(3)
-    await t.draws()
-    await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
-    await changed(t)
-    await t.to_end()
+    await in_turn(
+        t.to_deal(3),
+        t.draws(),
+        ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often"),
+        changed(t),
+        t.to_end(),
+    )
 
 
 @irregular(Odd.DECK_SUSPECT, "duplicate_card", ways=(Way.RESUME,), options=ONE, nets={1: 0, 2: 0})
 async def a_card_too_many_that_the_floor_lets_lie(t: Told, way: Way) -> None:
     with_twin(t, "9c", "8c", "8s", "9c", "Kc", "Td")
-    await t.to_deal(3)
-    await t.draws()
-    await ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often")
-    await t.to_step(Step.TURN)
+    await in_turn(
+        t.to_deal(3),
+        t.draws(),
+        ruled_on_decks(t, way, "duplicate", "9 of clubs, one card too often"),
+        t.to_step(Step.TURN),
+    )
     assert t.state.hands[0].cards == (card_of("9c"), card_of("9c"))
     t.players.wants(1, "stand")
 
@@ -285,13 +314,17 @@ async def a_hole_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> Non
 @irregular(Odd.DECK_SUSPECT, "face_up_card", ways=BOTH_WAYS, options=ONE, nets=VOID)
 async def a_face_up_card_that_the_decks_do_not_hold_again(t: Told, way: Way) -> None:
     with_twin(t, *DEAL, "9c", "9d")
-    await t.to_card(1)
-    await t.does("FaceUpCardFound", card=card_of("9c"))
-    await ruled_on_decks(t, way, "duplicate", "one card too often")
+    await in_turn(
+        t.to_card(1),
+        t.does("FaceUpCardFound", card=card_of("9c")),
+        ruled_on_decks(t, way, "duplicate", "one card too often"),
+    )
     if way is Way.RESUME:
-        t.shows("Deal seat 1, third card")
-        await t.draws()
-        await t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT)  # and there it comes
+        await in_turn(
+            t.shows("Deal seat 1, third card"),
+            t.draws(),
+            t.ruled(Odd.DECK_SUSPECT, Way.DECKS_OUT),  # and there it comes
+        )
 
 
 IN_ORDER = ("2c", "3c", "4c", "5c", "6c", "7c", "8c", "Td", "9h", "Ts", "5h", "6h")
@@ -328,9 +361,11 @@ async def cards_in_factory_order(t: Told, way: Way) -> None:
 )
 async def a_foreign_back(t: Told, way: Way) -> None:
     """The batches of this table have other backs than the card that comes."""
-    await t.to(lambda s: len(s.seats) == 2)
-    await t.draws()
-    await ruled_on_decks(t, way, "foreign_back", "foreign back")
+    await in_turn(
+        t.to(lambda s: len(s.seats) == 2),
+        t.draws(),
+        ruled_on_decks(t, way, "foreign_back", "foreign back"),
+    )
     assert t.data("device")[-1]["back"] == 1
     t.room.house = DeviceSettings()
     if way is Way.DECKS_OUT:
@@ -344,34 +379,39 @@ async def a_card_whose_foreign_back_the_shoe_sees(t: Told, way: Way) -> None:
     await t.to_card(1)
     await t.draws(read="foreign")
     assert [held.what for held in t.state.holds] == [Odd.CARD_UNREADABLE, Odd.DECK_SUSPECT]
-    await ruled_on_decks(t, way, "foreign_back", "foreign back")
-    t.shows("Enter the card that lies on the felt - card not read, not read: foreign")
-    await entered(t, "9d")
+    await in_turn(
+        ruled_on_decks(t, way, "foreign_back", "foreign back"),
+        t.shows("Enter the card that lies on the felt - card not read, not read: foreign"),
+        entered(t, "9d"),
+    )
 
 
 @irregular(Odd.DECK_SUSPECT, "shuffle_short_or_long", ways=BOTH_WAYS, nets=None)
 async def a_batch_that_is_short(t: Told, way: Way) -> None:
-    await t.to_step(Step.SHUFFLE_NEEDED)
-    t.shuffler.request(Put(decks=6, remove=("Ac", "Kd")))
-    await t.does("ShuffleStarted")
-    await until(lambda: t.at(Step.HELD), 10)
-    await ruled_on_decks(t, way, "2 missing, 0 extra", "2 missing, 0 extra")
+    await in_turn(
+        t.to_step(Step.SHUFFLE_NEEDED),
+        t.asked(t.shuffler, Put(decks=6, remove=("Ac", "Kd"))),
+        t.does("ShuffleStarted"),
+        t.comes_to(Step.HELD, 10),
+        ruled_on_decks(t, way, "2 missing, 0 extra", "2 missing, 0 extra"),
+    )
     if way is Way.DECKS_OUT:
         await changed(t)
     else:  # they lay on the floor
-        t.shuffler.request(Put(decks=6))
-        t.shows("Wait for the shuffle of 6 decks")
+        await t.asked(t.shuffler, Put(decks=6))
+        await t.shows("Wait for the shuffle of 6 decks")
     await t.to_step(Step.LOADING)
     assert t.data("device")[-1]["what"] == "ShuffleDone"
 
 
 async def a_short_shuffle(t: Told) -> Plugged:
     """It has begun with a card too few, which the shuffler finds when it has ended."""
-    await t.to_step(Step.SHUFFLE_NEEDED)
-    t.shuffler.request(ShufflePace(shuffle_ms=2000))
-    t.shuffler.request(Put(decks=6, remove=("Ac",)))
-    await t.does("ShuffleStarted")
-    await until(lambda: t.table.table.now.memory.shuffling)
+    await in_turn(
+        t.to_step(Step.SHUFFLE_NEEDED),
+        t.asked(t.shuffler, ShufflePace(shuffle_ms=2000), Put(decks=6, remove=("Ac",))),
+        t.does("ShuffleStarted"),
+        until(lambda: t.table.table.now.memory.shuffling),
+    )
     return t.shuffler
 
 
@@ -380,11 +420,12 @@ async def a_shuffle_that_people_call_done_before_it_is(t: Told, way: Way) -> Non
     """Nobody goes on without the shuffler's count."""
     shuffler = await a_short_shuffle(t)
     for actor in (DEALER, FLOOR):
-        with pytest.raises(BadAct, match="the shuffler counts the cards and says when"):
-            await t.does("ShuffleDone", actor)
+        await raised(
+            BadAct, t.does("ShuffleDone", actor), "the shuffler counts the cards and says when"
+        )
     assert [data["what"] for data in t.data("fault")] == ["shuffled", "shuffled"]
     assert (t.at(Step.SHUFFLING), t.table.by_hand) == (True, False)
-    await until(lambda: t.at(Step.HELD), 10)
+    await t.comes_to(Step.HELD, 10)
     await ruled_on_decks(t, way, "1 missing, 0 extra", "1 missing, 0 extra")
     if way is Way.DECKS_OUT:
         await changed(t)
@@ -398,17 +439,19 @@ async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> No
     """The shuffler was gone, and people have shuffled by hand what it had counted."""
     shuffler = await a_short_shuffle(t)
     shuffler.request(Plug(connected=False))
-    await until(lambda: bool(t.state.lost), LOST_AFTER + 1)
-    await t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
-    assert await t.refuses("ShuffleDone") == "no_shuffle_to_end"
-    await t.does("CountersAccepted", FLOOR, SECOND)
-    await t.does("FeltConfirmed")
+    await in_turn(
+        until(lambda: bool(t.state.lost), LOST_AFTER + 1),
+        t.ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK),
+        t.refused("no_shuffle_to_end", "ShuffleDone"),
+        t.does("CountersAccepted", FLOOR, SECOND),
+        t.does("FeltConfirmed"),
+    )
     assert t.table.by_hand
     await t.does("ShuffleDone")
     await t.to_step(Step.TURN)
     assert "DeckSuspect" not in t.names()
     shuffler.request(Plug(connected=True))
-    await until(lambda: t.at(Step.HELD), 10)
+    await t.comes_to(Step.HELD, 10)
     await ruled_on_decks(t, way, "short", "cards missing")
     assert t.data("device")[-1]["what"] == "CountWrong"
     shuffler.request(ShufflePace(shuffle_ms=20))
@@ -416,19 +459,23 @@ async def a_count_that_comes_when_the_cards_are_in_play(t: Told, way: Way) -> No
 
 @irregular(Odd.DECK_SUSPECT, "shoe_short_or_long", ways=BOTH_WAYS, options=ONE, nets=None)
 async def a_shoe_with_fifty_three_cards(t: Told, way: Way) -> None:
-    await t.to_step(Step.LOADING)
-    t.room.shoe.request(Load(decks=1, seed=4, add=("Ac",)))
-    await until(lambda: t.at(Step.HELD))
-    await ruled_on_decks(t, way, "53 cards of 52", "53 cards of 52")
+    await in_turn(
+        t.to_step(Step.LOADING),
+        t.asked(t.room.shoe, Load(decks=1, seed=4, add=("Ac",))),
+        t.comes_to(Step.HELD),
+        ruled_on_decks(t, way, "53 cards of 52", "53 cards of 52"),
+    )
     if way is Way.DECKS_OUT:
         await changed(t)
     else:
-        t.shows("Cut, and load the shoe - 52 cards - 13 cards behind the cut card")
+        await t.shows("Cut, and load the shoe - 52 cards - 13 cards behind the cut card")
     await t.to_step(Step.WAGERING)
 
 
 @irregular(Odd.DECK_SUSPECT, "deck_suspect", ways=BOTH_WAYS)
 async def decks_that_somebody_doubts(t: Told, way: Way) -> None:
-    await t.to_step(Step.TURN)
-    await t.does("DeckSuspect", FLOOR, why="short")
-    await ruled_on_decks(t, way, "short", "cards missing")
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.does("DeckSuspect", FLOOR, why="short"),
+        ruled_on_decks(t, way, "short", "cards missing"),
+    )

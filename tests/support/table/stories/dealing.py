@@ -3,8 +3,6 @@ checked: over the wire and in each house."""
 
 import asyncio
 
-import pytest
-
 from controller.procedure.model import events
 from controller.procedure.model.effects import Burned, Discarded, RoundVoid, SeatDead, Tell
 from controller.procedure.model.state import Step
@@ -13,6 +11,7 @@ from controller.rules.irregularities import Way
 from controller.table.intake import DeviceSettings
 from controller.table.loop import BadAct
 from hil.table.robots.robot import card_of, mechanism
+from tests.support.asynchronous import in_turn, raised
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.simulated.telling import (
@@ -31,10 +30,12 @@ from tests.support.table.simulated.telling import (
 
 @irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=(*DEAL, "3d", "9d"))
 async def a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
-    await t.to_card(1)
-    await t.does("FaceUpCardFound", card=card_of("3d"))
-    await t.ruled(Odd.FACE_UP_CARD, way)
-    t.shows("Deal seat 1, third card")
+    await in_turn(
+        t.to_card(1),
+        t.does("FaceUpCardFound", card=card_of("3d")),
+        t.ruled(Odd.FACE_UP_CARD, way),
+        t.shows("Deal seat 1, third card"),
+    )
     assert t.facts(Discarded) == [Discarded(card_of("3d"))]
     await t.draws()
     assert t.data("device")[-1] == {
@@ -49,12 +50,14 @@ async def a_face_up_card_in_the_shoe(t: Told, way: Way) -> None:
 @irregular(Odd.FACE_UP_CARD, "face_up_card", ways=(Way.DISCARD,), cards=("3d", *DEAL, "9d"))
 async def a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
     """Found before wagers lie on the felt: it is pulled out when the shoe opens."""
-    await t.to_step(Step.WAGERING)
-    await t.does("FaceUpCardFound", card=card_of("3d"))
-    await t.ruled(Odd.FACE_UP_CARD, way)
-    assert t.at(Step.WAGERING)
-    await t.to(lambda s: len(s.seats) == 2)
-    await t.draws()
+    await in_turn(
+        t.to_step(Step.WAGERING),
+        t.does("FaceUpCardFound", card=card_of("3d")),
+        t.ruled(Odd.FACE_UP_CARD, way),
+        t.stands(Step.WAGERING),
+        t.to(lambda s: len(s.seats) == 2),
+        t.draws(),
+    )
     assert t.state.round == 0
     assert len(t.state.seats) == 2  # the wagers are not locked by it
 
@@ -71,18 +74,20 @@ async def a_face_up_card_before_the_first_card(t: Told, way: Way) -> None:
 )
 async def the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
     """The deuce was seat 1's second card, and lies where the dealer's up card should."""
-    await t.to_deal(3)
-    await t.does("DealerCardMissed", which=1)
-    t.shows(
-        default="Deal seat 2, second card",
-        strict="Floor: rule on dealer's own card missed, first card - dealer's cards last, or void "
-        "the round - bring a second person",
+    await in_turn(
+        t.to_deal(3),
+        t.does("DealerCardMissed", which=1),
+        t.shows(
+            default="Deal seat 2, second card",
+            strict="Floor: rule on dealer's own card missed, first card - dealer's cards last, or "
+            "void the round - bring a second person",
+        ),
+        t.ruled(Odd.DEALER_CARD_MISSED, way),
     )
-    await t.ruled(Odd.DEALER_CARD_MISSED, way)
     if way is Way.DEALER_LAST:
         assert t.state.dealer == ()
         await t.to_step(Step.DEALER_LATE)
-        t.shows("Deal the dealer's first card, face up")
+        await t.shows("Deal the dealer's first card, face up")
 
 
 @irregular(
@@ -95,17 +100,18 @@ async def the_dealer_missed_the_first_card(t: Told, way: Way) -> None:
 )
 async def the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
     """Seen before the hole card is drawn: it comes last, and face up."""
-    await t.to_deal(5)
-    t.shows("Deal the hole card, face down")
-    await t.does("DealerCardMissed", which=2)
-    t.shows(
-        default="Seat 1 - hard 11 - hit, stand or double",
-        strict="Floor: rule on dealer's own card missed, second card - dealer's cards last, or "
-        "void the round - bring a second person",
+    await in_turn(
+        t.to_deal(5),
+        t.shows("Deal the hole card, face down"),
+        t.does("DealerCardMissed", which=2),
+        t.shows(
+            default="Seat 1 - hard 11 - hit, stand or double",
+            strict="Floor: rule on dealer's own card missed, second card - dealer's cards last, or "
+            "void the round - bring a second person",
+        ),
+        t.ruled(Odd.DEALER_CARD_MISSED, way),
+        t.ends(VOID if way is Way.VOID else WON),
     )
-    await t.ruled(Odd.DEALER_CARD_MISSED, way)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
     assert "HoleDealt" not in t.names()
     assert "HoleRevealed" not in t.names()
 
@@ -123,19 +129,21 @@ async def the_dealer_missed_the_second_card(t: Told, way: Way) -> None:
 )
 async def a_player_who_got_no_cards(t: Told, way: Way) -> None:
     """The second card went to seat 3."""
-    await t.to_deal(2)
-    await t.does("SeatMissed", seat=2)
-    t.shows(
-        default="Seat 2 - dead hand - give back $5",
-        strict="Floor: rule on seat got no cards, seat 2 - dead hand, wager back, or void the "
-        "round - bring a second person",
+    await in_turn(
+        t.to_deal(2),
+        t.does("SeatMissed", seat=2),
+        t.shows(
+            default="Seat 2 - dead hand - give back $5",
+            strict="Floor: rule on seat got no cards, seat 2 - dead hand, wager back, or void the "
+            "round - bring a second person",
+        ),
+        t.ruled(Odd.SEAT_MISSED, way),
     )
-    await t.ruled(Odd.SEAT_MISSED, way)
     if way is Way.DEAD_HAND:
-        t.shows("Seat 2 - dead hand - give back $5")
+        await t.shows("Seat 2 - dead hand - give back $5")
         assert t.facts(SeatDead) == [SeatDead(2)]
         await t.to(lambda s: s.step is Step.DEALING)
-        t.shows("Deal the dealer's up card, face up")
+        await t.shows("Deal the dealer's up card, face up")
     await t.to_end()
     wanted = {1: 1000, 2: 0, 3: 0} if way is Way.DEAD_HAND else {1: 0, 2: 0, 3: 0}
     assert t.nets() == wanted
@@ -156,17 +164,19 @@ async def a_player_who_got_no_cards(t: Told, way: Way) -> None:
 )
 async def a_player_who_got_one_card(t: Told, way: Way) -> None:
     """The king went to seat 2."""
-    await t.to_deal(4)
-    await t.does("SeatShorted", seat=1)
-    t.shows(
-        default="Deal the hole card, face down",
-        strict="Floor: rule on seat got one card only, seat 1 - second card last, or void the "
-        "round - bring a second person",
+    await in_turn(
+        t.to_deal(4),
+        t.does("SeatShorted", seat=1),
+        t.shows(
+            default="Deal the hole card, face down",
+            strict="Floor: rule on seat got one card only, seat 1 - second card last, or void the "
+            "round - bring a second person",
+        ),
+        t.ruled(Odd.SEAT_SHORTED, way),
     )
-    await t.ruled(Odd.SEAT_SHORTED, way)
     if way is Way.SECOND_CARD_LAST:
         await t.to_deal(5)
-        t.shows("Deal seat 1, second card")
+        await t.shows("Deal seat 1, second card")
 
 
 # --- misdeal: the floor decides ---------------------------------------------------------------
@@ -176,10 +186,12 @@ async def a_player_who_got_one_card(t: Told, way: Way) -> None:
 async def a_misdeal(t: Told, way: Way) -> None:
     await t.to_deal(3)
     before = t.state
-    await t.does("MisdealCalled")
-    t.shows("Floor: rule on misdeal - void the round, or play on - bring a second person")
-    assert await t.refuses("MisdealCalled") == "held_already"
-    await t.ruled(Odd.MISDEAL, way)
+    await in_turn(
+        t.does("MisdealCalled"),
+        t.shows("Floor: rule on misdeal - void the round, or play on - bring a second person"),
+        t.refused("held_already", "MisdealCalled"),
+        t.ruled(Odd.MISDEAL, way),
+    )
     if way is Way.RESUME:
         assert t.state == before
 
@@ -187,26 +199,30 @@ async def a_misdeal(t: Told, way: Way) -> None:
 @irregular(Odd.MISDEAL, "misdeal", "void_round", ways=(Way.RESUME,), nets=VOID)
 async def a_round_that_the_floor_voids(t: Told, way: Way) -> None:
     """With a reason and a second person, whatever was ruled before."""
-    await t.to_step(Step.TURN)
-    await t.does("MisdealCalled")
-    assert await t.refuses("RoundVoided", FLOOR, SECOND, reason="misdeal") == "no_round_to_void"
-    await t.ruled(Odd.MISDEAL, way)
-    assert await t.refuses("RoundVoided", FLOOR, reason="misdeal") == "void_round"
-    assert await t.refuses("RoundVoided", FLOOR, SECOND, reason="") == "void_round"
-    assert await t.refuses("RoundVoided", DEALER, SECOND, reason="misdeal") == "not_theirs"
-    await t.does("RoundVoided", FLOOR, SECOND, reason="misdeal")
-    t.shows("Seat 2 - round void - give back $10")
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.does("MisdealCalled"),
+        t.refused("no_round_to_void", "RoundVoided", FLOOR, SECOND, reason="misdeal"),
+        t.ruled(Odd.MISDEAL, way),
+        t.refused("void_round", "RoundVoided", FLOOR, reason="misdeal"),
+        t.refused("void_round", "RoundVoided", FLOOR, SECOND, reason=""),
+        t.refused("not_theirs", "RoundVoided", DEALER, SECOND, reason="misdeal"),
+        t.does("RoundVoided", FLOOR, SECOND, reason="misdeal"),
+        t.shows("Seat 2 - round void - give back $10"),
+    )
     assert t.facts(RoundVoid) == [RoundVoid(1, "misdeal", "Flo", "Bob")]
 
 
 @irregular(Odd.MISDEAL, "misdeal", "void_round_nothing_due", ways=(Way.RESUME,))
 async def a_round_that_is_voided_when_all_is_settled(t: Told, way: Way) -> None:
     """What was paid stays paid."""
-    await t.to_step(Step.CLEARING)
-    await t.does("MisdealCalled")
-    await t.ruled(Odd.MISDEAL, way)
-    await t.does("RoundVoided", FLOOR, SECOND, reason="misdeal")
-    t.shows("Pick up the cards")
+    await in_turn(
+        t.to_step(Step.CLEARING),
+        t.does("MisdealCalled"),
+        t.ruled(Odd.MISDEAL, way),
+        t.does("RoundVoided", FLOOR, SECOND, reason="misdeal"),
+        t.shows("Pick up the cards"),
+    )
 
 
 # --- the shoe ran out in a round: discards shuffled, round finished ---------------------------
@@ -241,10 +257,12 @@ async def the_shoe_runs_out_in_a_round(t: Told, way: Way) -> None:
     await t.ruled(Odd.SHOE_RAN_OUT, way)
     if way is Way.RESHUFFLE:
         assert t.prompt.tell is Tell.REFILL
-        await until(lambda: t.locked)
-        assert await t.refuses("ShoeLoaded", count=52) == "refill"
-        await t.does("ShuffleStarted")
-        await t.does("ShuffleDone")
+        await in_turn(
+            until(lambda: t.locked),
+            t.refused("refill", "ShoeLoaded", count=52),
+            t.does("ShuffleStarted"),
+            t.does("ShuffleDone"),
+        )
         await t.robot.refill(t.prompt)
         await until(lambda: not t.at(Step.REFILL))
     await t.to(lambda s: s.step is Step.SHUFFLE_NEEDED)
@@ -274,10 +292,12 @@ def awaited(step: Step) -> bool:
 )
 async def a_face_up_card_and_a_card_that_slips_out(t: Told, way: Way) -> None:
     """What is pulled out first is the card that was found, whatever else comes."""
-    await t.to_deal(1)
-    await t.does("FaceUpCardFound", card=card_of("3d"))
-    await t.draws()
-    await asyncio.sleep(0.2)
+    await in_turn(
+        t.to_deal(1),
+        t.does("FaceUpCardFound", card=card_of("3d")),
+        t.draws(),
+        asyncio.sleep(0.2),
+    )
     assert t.state.dealt == 1
 
 
@@ -292,19 +312,23 @@ ACE_UP = ("9c", "8c", "As", "2h", "Kc", "Kd", "9d")
 )
 async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
     """The shoe takes the king for an ace, and is not sure."""
-    await t.to_deal(5)
-    await t.draws(read="wrong", confidence=60)
-    await t.to_step(Step.REVEAL)
-    assert t.state.checked is False
-    await t.reveals()
-    await entered(t, "Kd")
-    await t.reveals()
-    told_of(t, Odd.HOLE_MISMATCH, "")
-    t.shows(
-        "Floor: rule on hole card and its check disagree, king of diamonds - play on, or void the "
-        f"round, or decks out of play{TWO}"
+    await in_turn(
+        t.to_deal(5),
+        t.draws(read="wrong", confidence=60),
+        t.to_step(Step.REVEAL),
     )
-    await t.ruled(Odd.HOLE_MISMATCH, way)
+    assert t.state.checked is False
+    await in_turn(
+        t.reveals(),
+        entered(t, "Kd"),
+        t.reveals(),
+        told_of(t, Odd.HOLE_MISMATCH, ""),
+        t.shows(
+            "Floor: rule on hole card and its check disagree, king of diamonds - play on, or void "
+            f"the round, or decks out of play{TWO}"
+        ),
+        t.ruled(Odd.HOLE_MISMATCH, way),
+    )
 
 
 @irregular(
@@ -316,17 +340,21 @@ async def a_blackjack_that_the_check_has_missed(t: Told, way: Way) -> None:
 )
 async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
     """The shoe takes the nine for a ten: nobody has played yet, and play begins."""
-    await t.to_deal(5)
-    await t.draws(read="wrong", confidence=60)
-    await t.to_step(Step.REVEAL)
+    await in_turn(
+        t.to_deal(5),
+        t.draws(read="wrong", confidence=60),
+        t.to_step(Step.REVEAL),
+    )
     assert t.state.checked is True
-    await t.reveals()
-    await entered(t, "9h")
-    await t.reveals()
-    told_of(t, Odd.HOLE_MISMATCH, "")
-    await t.ruled(Odd.HOLE_MISMATCH, way)
+    await in_turn(
+        t.reveals(),
+        entered(t, "9h"),
+        t.reveals(),
+        told_of(t, Odd.HOLE_MISMATCH, ""),
+        t.ruled(Odd.HOLE_MISMATCH, way),
+    )
     if way is Way.RESUME:
-        t.shows("Seat 1 - hard 11 - hit, stand or double")
+        await t.shows("Seat 1 - hard 11 - hit, stand or double")
 
 
 # --- hole card exposed early, hole card not checked: the floor decides ------------------------
@@ -334,10 +362,12 @@ async def a_blackjack_that_is_none(t: Told, way: Way) -> None:
 
 @irregular(Odd.HOLE_EXPOSED, "hole_exposed", ways=(Way.RESUME, Way.VOID))
 async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
-    await t.to_step(Step.TURN)
-    await t.does("HoleExposed")
-    t.shows(f"Floor: rule on hole card seen early - play on, or void the round{TWO}")
-    await t.ruled(Odd.HOLE_EXPOSED, way)
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.does("HoleExposed"),
+        t.shows(f"Floor: rule on hole card seen early - play on, or void the round{TWO}"),
+        t.ruled(Odd.HOLE_EXPOSED, way),
+    )
 
 
 @irregular(
@@ -349,16 +379,18 @@ async def a_hole_card_that_was_seen_early(t: Told, way: Way) -> None:
 )
 async def a_hole_card_that_was_not_checked(t: Told, way: Way) -> None:
     """The dealer has given seat 1 a card; the check itself cannot be passed over."""
-    await t.to_step(Step.CHECK)
-    t.shows("Check hole card")
-    assert await t.refuses("Hit", seat=1, hand=0) == "no_decision_now"
-    await t.forces()
-    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    await t.does("HoleUnchecked")
-    t.shows(f"Floor: rule on hole card not checked - play on, or void the round{TWO}")
-    await t.ruled(Odd.HOLE_UNCHECKED, way)
+    await in_turn(
+        t.to_step(Step.CHECK),
+        t.shows("Check hole card"),
+        t.refused("no_decision_now", "Hit", seat=1, hand=0),
+        t.forces(),
+        t.ruled(Odd.ERROR_CARD, Way.USE_NEXT),
+        t.does("HoleUnchecked"),
+        t.shows(f"Floor: rule on hole card not checked - play on, or void the round{TWO}"),
+        t.ruled(Odd.HOLE_UNCHECKED, way),
+    )
     if way is Way.RESUME:
-        t.shows("Check hole card")
+        await t.shows("Check hole card")
     await t.to_end()
     if way is Way.VOID:
         assert t.nets() == VOID
@@ -386,23 +418,26 @@ ERROR = {
     nets=None,
 )
 async def a_card_drawn_in_error(t: Told, way: Way) -> None:
-    await t.to_step(Step.TURN)
-    await t.forces()
-    t.shows(**ERROR)
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.forces(),
+        t.shows(**ERROR),
+    )
     sealed = t.made()[-1]
     assert isinstance(sealed.event, events.ErrorCardDrawn)
     assert sealed.sealed  # nobody has seen it; surveillance can open it
     await t.ruled(Odd.ERROR_CARD, way)
     if way is Way.USE_NEXT:
-        await t.to_card(1)
-        t.shows("Use the card beside the shoe: seat 1, third card")
-        await until(lambda: t.locked)
-        await t.does("LaySpare")
+        await in_turn(
+            t.to_card(1),
+            t.shows("Use the card beside the shoe: seat 1, third card"),
+            until(lambda: t.locked),
+            t.does("LaySpare"),
+        )
         assert t.state.hands[0].cards[-1] == card_of("9d")
     if way is Way.BURN:
         assert (t.facts(Burned)[-1], t.state.spare) == (Burned(), None)
-    await t.to_end()
-    assert t.nets() == (VOID if way is Way.VOID else WON)
+    await t.ends(VOID if way is Way.VOID else WON)
     assert len(t.facts(RoundVoid)) == (way is Way.VOID)
 
 
@@ -411,16 +446,18 @@ async def a_card_drawn_in_error(t: Told, way: Way) -> None:
 )
 async def a_second_card_drawn_in_error(t: Told, way: Way) -> None:
     """One is the next card already: the other one cannot be it too."""
-    await t.to_step(Step.TURN)
-    await t.forces()
-    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    await t.forces()
-    t.shows(
-        "Floor: rule on card drawn in error, not seen - burn, or void the round - bring a second "
-        "person"
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.forces(),
+        t.ruled(Odd.ERROR_CARD, Way.USE_NEXT),
+        t.forces(),
+        t.shows(
+            "Floor: rule on card drawn in error, not seen - burn, or void the round - bring a "
+            "second person"
+        ),
+        t.ruled(Odd.ERROR_CARD, way),
+        t.to_end(),
     )
-    await t.ruled(Odd.ERROR_CARD, way)
-    await t.to_end()
     if way is Way.BURN:
         assert (t.facts(Burned)[-1], t.nets()) == (Burned(), WON)
     else:
@@ -433,11 +470,12 @@ async def a_second_card_drawn_in_error(t: Told, way: Way) -> None:
 
 async def exposed(t: Told) -> None:
     """A card came out when none was due, and somebody saw it."""
-    await t.to_step(Step.TURN)
-    await t.forces()
-    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    with pytest.raises(BadAct, match="another card"):
-        await t.does("ErrorCardExposed", card=card_of("Ks"))
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.forces(),
+        t.ruled(Odd.ERROR_CARD, Way.USE_NEXT),
+    )
+    await raised(BadAct, t.does("ErrorCardExposed", card=card_of("Ks")), "another card")
     detail = t.data("fault")[-1]["detail"]  # nobody tries one card after the other unseen
     assert detail.startswith(f"the shoe has read another card than {DEALER.name} says")
     await t.does("ErrorCardExposed", card=card_of(t.out))
@@ -452,16 +490,18 @@ async def exposed(t: Told) -> None:
     cards=(*DEAL, "9d", "9h"),
 )
 async def a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
-    await exposed(t)
-    t.shows(
-        default="Seat 1 - hard 11 - hit, stand, double or refuse the exposed card",
-        strict="Floor: rule on card drawn in error and seen, 9 of diamonds - deal it on, or "
-        "burn, or void the round - bring a second person",
+    await in_turn(
+        exposed(t),
+        t.shows(
+            default="Seat 1 - hard 11 - hit, stand, double or refuse the exposed card",
+            strict="Floor: rule on card drawn in error and seen, 9 of diamonds - deal it on, or "
+            "burn, or void the round - bring a second person",
+        ),
+        t.ruled(Odd.ERROR_CARD_EXPOSED, way),
     )
-    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
     if way is Way.DEAL_ON:
         await t.to_card(1)
-        t.shows("Use the exposed card beside the shoe: seat 1, third card")
+        await t.shows("Use the exposed card beside the shoe: seat 1, third card")
     if way is Way.BURN:
         assert t.facts(Burned)[-1] == Burned(card_of("9d"))
 
@@ -474,14 +514,16 @@ async def a_card_drawn_in_error_and_seen(t: Told, way: Way) -> None:
     nets=None,
 )
 async def a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
-    await exposed(t)
-    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
-    assert await t.refuses("SpareRefused", seat=2, hand=0) == "refuse_spare"
-    await t.does("SpareRefused", seat=1, hand=0)
-    t.shows("Seat 2 - hard 18 - hit, stand, double or refuse the exposed card")
-    await t.does("SpareRefused", seat=2, hand=0)
-    await t.to_end()
-    assert t.facts(Burned)[-1] == Burned(card_of("9d"))  # the dealer has no use for it either
+    await in_turn(
+        exposed(t),
+        t.ruled(Odd.ERROR_CARD_EXPOSED, way),
+        t.refused("refuse_spare", "SpareRefused", seat=2, hand=0),
+        t.does("SpareRefused", seat=1, hand=0),
+        t.shows("Seat 2 - hard 18 - hit, stand, double or refuse the exposed card"),
+        t.does("SpareRefused", seat=2, hand=0),
+        t.to_end(),
+        t.noted(Burned(card_of("9d"))),  # the dealer has no use for it either
+    )
     assert (t.nets(), t.state.spare) == ({1: -1000, 2: 0}, None)
 
 
@@ -492,19 +534,21 @@ async def a_seen_card_that_nobody_wants_is_burned(t: Told, way: Way) -> None:
     cards=(*DEAL, "9d", "4d"),
 )
 async def a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) -> None:
-    await t.to_step(Step.TURN)
-    await t.forces()
-    await t.ruled(Odd.ERROR_CARD, Way.USE_NEXT)
-    await t.to_card(1)
-    await t.forces()
-    t.shows(
-        "Floor: rule on card drawn in error and seen, 4 of diamonds - burn, or void the round - "
-        "bring a second person"
+    await in_turn(
+        t.to_step(Step.TURN),
+        t.forces(),
+        t.ruled(Odd.ERROR_CARD, Way.USE_NEXT),
+        t.to_card(1),
+        t.forces(),
+        t.shows(
+            "Floor: rule on card drawn in error and seen, 4 of diamonds - burn, or void the round "
+            "- bring a second person"
+        ),
+        t.ruled(Odd.ERROR_CARD_EXPOSED, way),
     )
-    await t.ruled(Odd.ERROR_CARD_EXPOSED, way)
     if way is Way.BURN:
-        assert t.facts(Burned)[-1] == Burned(card_of("4d"))
-        t.shows("Use the card beside the shoe: seat 1, third card")
+        await t.noted(Burned(card_of("4d")))
+        await t.shows("Use the card beside the shoe: seat 1, third card")
 
 
 # --- dealer draws on a standing total: burned -------------------------------------------------
@@ -514,11 +558,15 @@ async def a_new_card_though_one_beside_the_shoe_waits(t: Told, way: Way) -> None
 async def the_dealer_draws_on_a_standing_total(t: Told, way: Way) -> None:
     await t.to(lambda s: s.step is Step.PAYING and s.after is Step.CLEARING)
     dealer, due, words = t.state.dealer, t.state.due, t.words
-    await t.forces()
-    await t.ruled(Odd.DEALER_OVERDREW, way)
-    t.shows(words)
+    await in_turn(
+        t.forces(),
+        t.ruled(Odd.DEALER_OVERDREW, way),
+        t.shows(words),
+    )
     assert (t.state.dealer, t.state.due) == (dealer, due)
-    await t.to_step(Step.CLEARING)
-    await t.forces()
-    t.shows("Pick up the cards")
+    await in_turn(
+        t.to_step(Step.CLEARING),
+        t.forces(),
+        t.shows("Pick up the cards"),
+    )
     assert t.facts(Burned)[-2:] == [Burned(), Burned()]
