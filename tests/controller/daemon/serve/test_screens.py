@@ -143,10 +143,9 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_begun(tmp_path: Path) -> N
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        file = furnished(tmp_path, "[screens]", f"port = {port}")
-        with pytest.raises(UsageProblem) as caught:
-            run_once(file)
-    assert f"screens.port: port {port} is in use by another program" in str(caught.value)
+        words = f"screens.port: port {port} is in use by another program"
+        with pytest.raises(UsageProblem, match=words):
+            run_once(furnished(tmp_path, "[screens]", f"port = {port}"))
     assert not (tmp_path / "record").exists()
     assert not (tmp_path / "s").exists()
 
@@ -165,9 +164,8 @@ def test_a_place_that_cannot_be_is_refused_before_the_record_is_begun(
     lines: list[str], words: str, tmp_path: Path
 ) -> None:
     file = furnished(tmp_path, "[screens]", f"port = {free_port()}", *lines)
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageProblem, match=re.escape(words)):
         run_once(file)
-    assert words in str(caught.value)
     assert not (tmp_path / "record").exists()
 
 

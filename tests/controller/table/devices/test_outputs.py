@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -102,13 +102,19 @@ class Device:
         self.looks += 1
 
 
+class Fitted(NamedTuple):
+    outlets: DeviceOutputs
+    shoe: Device
+    station: Device
+
+
 @asynccontextmanager
-async def fitted(shoe: Device, station: Device | None = None) -> AsyncIterator[DeviceOutputs]:
-    stations = {} if station is None else dict.fromkeys((1, 2), ("ST-1", station))
-    outlets = DeviceOutputs(("SH-1", shoe), stations)
+async def fitted(_: Path, seats: tuple[int, ...] = ()) -> AsyncIterator[Fitted]:
+    shoe, station = Device(), Device()
+    outlets = DeviceOutputs(("SH-1", shoe), dict.fromkeys(seats, ("ST-1", station)))
     task = asyncio.create_task(outlets.run())
     try:
-        yield outlets
+        yield Fitted(outlets, shoe, station)
         assert not task.done()
     finally:
         await stopped(task)
@@ -121,139 +127,132 @@ def shown(*effects: object, arms: ButtonTokens | None = None, stopped: str = "")
 OPEN, LOCKED = shown(ShoeLock(False)), shown(ShoeLock(True))
 
 
-@simulated
-async def test_the_last_wish_is_what_is_done() -> None:
-    shoe = Device()
-    async with fitted(shoe) as outlets:
-        await asyncio.sleep(0.01)
-        for one in (OPEN, LOCKED, OPEN):
-            outlets.show(one)
-        await asyncio.sleep(0.01)
-        outlets.show(OPEN)  # absolute: it is so already
-        await asyncio.sleep(10)
-        assert shoe.done == [("lock",), ("open",)]
+@simulated_in(fitted)
+async def test_the_last_wish_is_what_is_done(at: Fitted) -> None:
+    await asyncio.sleep(0.01)
+    for one in (OPEN, LOCKED, OPEN):
+        at.outlets.show(one)
+    await asyncio.sleep(0.01)
+    at.outlets.show(OPEN)  # absolute: it is so already
+    await asyncio.sleep(10)
+    assert at.shoe.done == [("lock",), ("open",)]
 
 
 @pytest.mark.parametrize("problem", [REFUSED, UNANSWERED, BUSY], ids=lambda one: type(one).__name__)
-@simulated
-async def test_what_was_not_taken_is_wanted_again(problem: Exception) -> None:
-    shoe = Device(problem, problem)
-    async with fitted(shoe) as outlets:
-        outlets.show(OPEN)
-        await asyncio.sleep(1.5 * RETRY_DELAY)
-        assert (shoe.tried, shoe.done) == (2, [])
-        await asyncio.sleep(RETRY_DELAY)
-        assert shoe.done == [("open",)]
-        await asyncio.sleep(10)
-        assert shoe.tried == 3
+@simulated_in(fitted)
+async def test_what_was_not_taken_is_wanted_again(at: Fitted, problem: Exception) -> None:
+    at.shoe.problems = [problem, problem]
+    at.outlets.show(OPEN)
+    await asyncio.sleep(1.5 * RETRY_DELAY)
+    assert (at.shoe.tried, at.shoe.done) == (2, [])
+    await asyncio.sleep(RETRY_DELAY)
+    assert at.shoe.done == [("open",)]
+    await asyncio.sleep(10)
+    assert at.shoe.tried == 3
 
 
-@simulated
-async def test_a_device_that_is_away_is_asked_when_it_is_back() -> None:
-    shoe = Device(AWAY, AWAY)
-    async with fitted(shoe) as outlets:
-        outlets.show(OPEN)
-        await asyncio.sleep(30)
-        assert shoe.tried == 1  # nobody knocks at a door where nobody is
-        outlets.back("ST-1")
-        await asyncio.sleep(1)
-        assert shoe.tried == 1
-        outlets.back("SH-1")
-        await asyncio.sleep(1)
-        outlets.back("SH-1")
-        await asyncio.sleep(1)
-        assert shoe.done == [("open",)]
+@simulated_in(fitted)
+async def test_a_device_that_is_away_is_asked_when_it_is_back(at: Fitted) -> None:
+    at.shoe.problems = [AWAY, AWAY]
+    at.outlets.show(OPEN)
+    await asyncio.sleep(30)
+    assert at.shoe.tried == 1  # nobody knocks at a door where nobody is
+    at.outlets.back("ST-1")
+    await asyncio.sleep(1)
+    assert at.shoe.tried == 1
+    at.outlets.back("SH-1")
+    await asyncio.sleep(1)
+    at.outlets.back("SH-1")
+    await asyncio.sleep(1)
+    assert at.shoe.done == [("open",)]
 
 
-@simulated
-async def test_what_a_device_cannot_do_is_not_asked_again() -> None:
-    shoe = Device(HOPELESS)
-    async with fitted(shoe) as outlets:
-        await asyncio.sleep(30)
-        assert shoe.tried == 1
-        outlets.show(OPEN)
-        await asyncio.sleep(1)
-        assert shoe.done == [("open",)]
+@simulated_in(fitted)
+async def test_what_a_device_cannot_do_is_not_asked_again(at: Fitted) -> None:
+    at.shoe.problems = [HOPELESS]
+    await asyncio.sleep(30)
+    assert at.shoe.tried == 1
+    at.outlets.show(OPEN)
+    await asyncio.sleep(1)
+    assert at.shoe.done == [("open",)]
 
 
-@simulated
-async def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew() -> None:
-    shoe = Device()
-    async with fitted(shoe) as outlets:
-        await asyncio.sleep(0.001)
-        outlets.show(OPEN)  # the lock of the beginning is on its way
-        await asyncio.sleep(1)
-        assert shoe.done == [("lock",), ("open",)]
-        async with asyncio.timeout(1):
-            await outlets.settled(frozenset({"SH-1"}))
+@simulated_in(fitted)
+async def test_a_wish_that_changes_while_it_is_carried_out_is_carried_out_anew(at: Fitted) -> None:
+    await asyncio.sleep(0.001)
+    at.outlets.show(OPEN)  # the lock of the beginning is on its way
+    await asyncio.sleep(1)
+    assert at.shoe.done == [("lock",), ("open",)]
+    async with asyncio.timeout(1):
+        await at.outlets.settled(frozenset({"SH-1"}))
 
 
-@simulated
-async def test_seats_are_armed_lit_and_disarmed() -> None:
-    shoe, station = Device(), Device()
-    async with fitted(shoe, station) as outlets:
-        await asyncio.sleep(0.1)
-        assert station.done == [
-            ("disarm", 1),
-            ("disarm", 2),
-            ("lamps", 1, LAMPS["dark"]),
-            ("lamps", 2, LAMPS["dark"]),
-        ]
-        station.done.clear()
-        arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-        outlets.show(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
-        await asyncio.sleep(0.1)
-        assert station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
-        await asyncio.sleep(REARM_INTERVAL)
-        assert ("arm", 1, HIT, 8) in station.done[2:]  # anew, before it runs out
+@simulated_in(fitted, (1, 2))
+async def test_seats_are_armed_lit_and_disarmed(at: Fitted) -> None:
+    await asyncio.sleep(0.1)
+    assert at.station.done == [
+        ("disarm", 1),
+        ("disarm", 2),
+        ("lamps", 1, LAMPS["dark"]),
+        ("lamps", 2, LAMPS["dark"]),
+    ]
+    at.station.done.clear()
+    arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
+    at.outlets.show(shown(Stations((), ((1, "turn"),)), ShoeLock(True), arms=arms))
+    await asyncio.sleep(0.1)
+    assert at.station.done == [("arm", 1, HIT, 8), ("lamps", 1, LAMPS["turn"])]
+    await asyncio.sleep(REARM_INTERVAL)
+    assert ("arm", 1, HIT, 8) in at.station.done[2:]  # anew, before it runs out
 
 
-@simulated
-async def test_when_nothing_can_be_recorded_all_is_safe() -> None:
-    shoe, station = Device(), Device()
-    async with fitted(shoe, station) as outlets:
-        arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
-        outlets.show(shown(ShoeLock(False), Stations(), arms=arms))
-        await asyncio.sleep(1)
-        shoe.done.clear()
-        station.done.clear()
-        outlets.show(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
-        await asyncio.sleep(1)
-        assert shoe.done == [("lock",)]
-        assert sorted(map(str, station.done)) == sorted(
-            map(
-                str,
-                [
-                    *(("disarm", seat) for seat in (1, 2)),
-                    *(("lamps", seat, LAMPS["fault"]) for seat in (1, 2)),
-                ],
-            )
+@simulated_in(fitted, (1, 2))
+async def test_when_nothing_can_be_recorded_all_is_safe(at: Fitted) -> None:
+    arms = ButtonTokens(7, (SeatButtons(1, HIT, 8, ()),))
+    at.outlets.show(shown(ShoeLock(False), Stations(), arms=arms))
+    await asyncio.sleep(1)
+    at.shoe.done.clear()
+    at.station.done.clear()
+    at.outlets.show(shown(ShoeLock(False), Stations(), arms=arms, stopped="no room"))
+    await asyncio.sleep(1)
+    assert at.shoe.done == [("lock",)]
+    assert sorted(map(str, at.station.done)) == sorted(
+        map(
+            str,
+            [
+                *(("disarm", seat) for seat in (1, 2)),
+                *(("lamps", seat, LAMPS["fault"]) for seat in (1, 2)),
+            ],
         )
+    )
 
 
 # --- shuffles ---------------------------------------------------------------------------------
 
 
+class Starting(NamedTuple):
+    starter: ShuffleStarter
+    shuffler: Device
+    recorded: list[RecordEntry]
+
+
 @asynccontextmanager
-async def starting(shuffler: Device) -> AsyncIterator[tuple[ShuffleStarter, list[RecordEntry]]]:
-    recorded: list[RecordEntry] = []
+async def starting(_: Path, *problems: Exception) -> AsyncIterator[Starting]:
+    recorded, shuffler = list[RecordEntry](), Device(*problems)
     made = ShuffleStarter(shuffler, recorded.append)
     task = asyncio.create_task(made.run())
     try:
-        yield made, recorded
+        yield Starting(made, shuffler, recorded)
         assert not task.done()
     finally:
         await stopped(task)
 
 
-@simulated
-async def test_a_shuffle_is_started_once() -> None:
-    shuffler = Device()
-    async with starting(shuffler) as (made, recorded):
-        made.want(6)
-        await asyncio.sleep(60)
-        assert shuffler.done == [("start", 6)]
-        assert (recorded, made.problem) == ([], "")
+@simulated_in(starting)
+async def test_a_shuffle_is_started_once(at: Starting) -> None:
+    at.starter.want(6)
+    await asyncio.sleep(60)
+    assert at.shuffler.done == [("start", 6)]
+    assert (at.recorded, at.starter.problem) == ([], "")
 
 
 @pytest.mark.parametrize(
@@ -268,46 +267,43 @@ async def test_a_shuffle_is_started_once() -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-@simulated
-async def test_a_start_that_failed_is_people_s_to_ask_for_again(problem: Exception) -> None:
-    shuffler = Device(problem)
-    async with starting(shuffler) as (made, recorded):
-        made.want(6)
-        await asyncio.sleep(600)
-        assert shuffler.tried == 1
-        assert "ask for the shuffle again" in made.problem
-        assert [one.kind for one in recorded] == ["fault"]
-        made.want_again(6)
-        await asyncio.sleep(1)
-        assert (shuffler.tried, shuffler.looks, shuffler.done) == (2, 1, [("start", 6)])
-        assert made.problem == ""
+@simulated_in(starting)
+async def test_a_start_that_failed_is_people_s_to_ask_for_again(
+    at: Starting, problem: Exception
+) -> None:
+    at.shuffler.problems = [problem]
+    at.starter.want(6)
+    await asyncio.sleep(600)
+    assert at.shuffler.tried == 1
+    assert "ask for the shuffle again" in at.starter.problem
+    assert [one.kind for one in at.recorded] == ["fault"]
+    at.starter.want_again(6)
+    await asyncio.sleep(1)
+    assert (at.shuffler.tried, at.shuffler.looks, at.shuffler.done) == (2, 1, [("start", 6)])
+    assert at.starter.problem == ""
 
 
-@simulated
-async def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way() -> None:
+@simulated_in(starting, AWAY)
+async def test_a_start_that_fails_when_it_is_over_is_in_nobody_s_way(at: Starting) -> None:
     """It stands in the record, and not before the dealer."""
 
-    shuffler = Device(AWAY)
-    async with starting(shuffler) as (made, recorded):
-        made.want(6)
-        await asyncio.sleep(0)
-        made.over()
-        await asyncio.sleep(60)
-        assert (shuffler.tried, [one.kind for one in recorded]) == (1, ["fault"])
-        assert (made.problem, made.problem_now(shuffling=True)) == ("", "")
-        assert made.problem_now(shuffling=False) == NONE_RUNS
-        made.want(6)
-        assert made.problem_now(shuffling=False) == ""
+    at.starter.want(6)
+    await asyncio.sleep(0)
+    at.starter.over()
+    await asyncio.sleep(60)
+    assert (at.shuffler.tried, [one.kind for one in at.recorded]) == (1, ["fault"])
+    assert (at.starter.problem, at.starter.problem_now(shuffling=True)) == ("", "")
+    assert at.starter.problem_now(shuffling=False) == NONE_RUNS
+    at.starter.want(6)
+    assert at.starter.problem_now(shuffling=False) == ""
 
 
-@simulated
-async def test_a_shuffle_that_is_not_wanted_any_more_is_not_started() -> None:
-    shuffler = Device()
-    async with starting(shuffler) as (made, _):
-        made.want(6)
-        made.over()
-        await asyncio.sleep(60)
-        assert shuffler.tried == 0
+@simulated_in(starting)
+async def test_a_shuffle_that_is_not_wanted_any_more_is_not_started(at: Starting) -> None:
+    at.starter.want(6)
+    at.starter.over()
+    await asyncio.sleep(60)
+    assert at.shuffler.tried == 0
 
 
 CARD_DUE: Final = (
