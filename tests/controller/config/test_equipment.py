@@ -147,8 +147,7 @@ def test_where_pages_are_served(tmp_path: Path) -> None:
     assert list(lines(found)) == ["screens at any free port of 127.0.0.1"]
     text = '[screens]\nport = 8024\nlisten = "::1"\ncertificate = "c"\nkey = "k"\ntexts = "t"\n'
     found = loaded(tmp_path, text)
-    files = (tmp_path / one for one in "ckt")
-    assert found.screens == ScreensPlace(8024, "::1", *files)
+    assert found.screens == ScreensPlace(8024, "::1", *(tmp_path / one for one in "ckt"))
     assert list(lines(found)) == ["screens at [::1]:8024, behind a certificate"]
 
 

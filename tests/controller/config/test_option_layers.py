@@ -227,9 +227,11 @@ def test_the_keys_of_each_table_are_known() -> None:
     assert GROUPS["limits.main"] == ("min", "max", "step")
 
 
-ODDS_AND_NONE = ("none", "1:1", "3:2", "2:1", "0:1")
-CHOICES = ("never", "any_time", "push", "player_wins", "pay_first", "at_settlement", "all", "rank")
-WORDS = (*ODDS_AND_NONE, *CHOICES, "original_bets", "half", "half_total", "signals", "stand")
+WORDS = (
+    *("none", "1:1", "3:2", "2:1", "0:1"),
+    *("never", "any_time", "push", "player_wins", "pay_first", "at_settlement", "all", "rank"),
+    *("original_bets", "half", "half_total", "signals", "stand"),
+)
 VALUES = st.one_of(
     st.none(),
     st.booleans(),

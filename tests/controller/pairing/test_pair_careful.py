@@ -19,8 +19,6 @@ from tests.support.commands import Says
 from tests.support.devices.standing import PATIENCE, TWO, WRONG, Standing, Typed, pair
 from tests.support.terminal import answers, at_terminal, shows, until
 
-NO_ANSWER = "\nnot paired: the question was not answered\n"
-
 
 @pytest.fixture
 def twin(bench: Standing, tmp_path: Path) -> Iterator[Standing]:
@@ -43,8 +41,7 @@ def key_of(device: Standing) -> str:
 def test_a_key_that_does_not_match_is_not_offered(
     bench: Standing, store: KeyStore, said: Says
 ) -> None:
-    wanted = "0" * 32
-    answer = said(pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", wanted))
+    answer = said(pair(str(bench.port), *TWO, "--label", bench.label, "--fingerprint", "0" * 32))
     assert answer.refused(
         "--fingerprint: it does not match: the device there has another key",
         "allowed: the key on the label or in the papers of ST-7",
@@ -289,7 +286,7 @@ def test_the_end_of_the_input_at_each_question(bench: Standing, store: KeyStore)
             until(master, question)
             os.write(master, b"\x04")
             seen = until(master, b"not answered\r\n")
-            assert seen.endswith(NO_ANSWER.replace("\n", "\r\n").encode())
+            assert seen.endswith(b"\r\nnot paired: the question was not answered\r\n")
             assert b"tries" not in seen
             assert child.wait(PATIENCE) == 1
             assert shows(master)

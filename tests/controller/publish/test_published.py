@@ -86,10 +86,13 @@ def test_sets_of_steps_read_as_people_say_them() -> None:
     of_round = next(row for row in ROWS if row.id == "void_round").at
     but_check = [step for step in of_round if step is not Step.CHECK]
     two = [Step.TURN, Step.CHECK]
-    assert steps_words(of_round, every) == "every step of a round"
-    assert steps_words(but_check, every) == "every step of a round except hole card to be checked"
-    assert steps_words(two, every) == "hole card to be checked, hand in turn"
-    assert steps_words(two, frozenset({Step.TURN})) == "hand in turn"
+    for steps, among, words in (
+        (of_round, every, "every step of a round"),
+        (but_check, every, "every step of a round except hole card to be checked"),
+        (two, every, "hole card to be checked, hand in turn"),
+        (two, frozenset({Step.TURN}), "hand in turn"),
+    ):
+        assert steps_words(steps, among) == words
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -127,12 +130,12 @@ def test_what_is_set_is_what_is_shown(said: Says) -> None:
     after = said(main(["procedure", "sf21x", "--json", *settings])).json
     tie = next(each for each in before["settings"] if each["path"] == "blackjack.tie")
     assert tie["value"] == "player_wins"
-    assert "sf21x.4a" in {clause["id"] for clause in tie["clauses"]}
+    assert "sf21x.4a" in [clause["id"] for clause in tie["clauses"]]
     now = {setting["path"]: setting for setting in after["settings"]}
     assert (now["blackjack.tie"]["value"], now["blackjack.tie"]["clauses"]) == ("push", [])
-    ids = {entry["id"] for chapter in after["chapters"] for entry in chapter["entries"]}
-    assert "surrender" not in ids
-    assert "surrender" in {e["id"] for chapter in before["chapters"] for e in chapter["entries"]}
+    for shown, count in ((before, 1), (after, 0)):
+        ids = [entry["id"] for chapter in shown["chapters"] for entry in chapter["entries"]]
+        assert ids.count("surrender") == count
 
 
 def test_a_table_file_is_shown_under_its_own_jurisdiction(tmp_path: Path, said: Says) -> None:
@@ -173,9 +176,8 @@ def test_the_page_has_each_refusal_and_option() -> None:
     for refusal in REFUSALS:
         if refusal.at != (Step.NATURALS,):
             assert f"| `{refusal.id}` |" in page
-    unset = {"limits", "instant", "bonus", "chips"}
     for path in published.sheet.origin:
-        assert f"`{path}`" in page or path.partition(".")[0] in unset
+        assert f"`{path}`" in page or path.startswith(("limits", "instant", "bonus", "chips"))
 
 
 def test_other_peoples_text_is_no_markup() -> None:
@@ -222,9 +224,12 @@ def test_the_diagram_has_the_rows_and_nothing_else(game: str, whole: bool) -> No
 
 def test_the_diagrams_arrows_are_the_rows() -> None:
     lines = diagram(publish.load("maxtime").game).splitlines()
-    assert "  wagering --> wagering: place_wager | remove_wager" in lines
-    assert "  turn --> paying: surrender" in lines
-    assert "  [*] --> closed" in lines
+    arrows = {
+        "  wagering --> wagering: place_wager | remove_wager",
+        "  turn --> paying: surrender",
+        "  [*] --> closed",
+    }
+    assert arrows <= set(lines)
     assert not [line for line in lines if "naturals" in line]
     assert [line for line in diagram(EVERYTHING.game).splitlines() if "--> naturals" in line]
 

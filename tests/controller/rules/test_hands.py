@@ -91,9 +91,12 @@ def test_totals_by_hand(names: str, total: int, soft: bool) -> None:
 
 
 def test_one_card_more() -> None:
-    assert plus(16, True, parse_card("TH", "here")) == (16, False)
-    assert plus(10, False, parse_card("AH", "here")) == (21, True)
-    assert plus(11, False, parse_card("AH", "here")) == (12, False)
+    for total, soft, name, made in (
+        (16, True, "TH", (16, False)),
+        (10, False, "AH", (21, True)),
+        (11, False, "AH", (12, False)),
+    ):
+        assert plus(total, soft, parse_card(name, "here")) == made
 
 
 def test_a_blackjack_is_an_ace_and_a_ten() -> None:
@@ -104,11 +107,8 @@ def test_a_blackjack_is_an_ace_and_a_ten() -> None:
 
 
 def test_three_cards_of_21_are_no_ace_and_ten() -> None:
-    assert ace_and_ten(hand("AS KD"))
-    assert ace_and_ten(hand("QS AD"))
-    assert not ace_and_ten(hand("AS 5C 5D"))
-    assert not ace_and_ten(hand("KS KD"))
-    assert not ace_and_ten(hand("AS"))
+    names = ("AS KD", "QS AD", "AS 5C 5D", "KS KD", "AS")
+    assert [held for held in names if ace_and_ten(hand(held))] == ["AS KD", "QS AD"]
 
 
 # What a double makes of the hand
@@ -160,15 +160,18 @@ def test_instant_winners(names: str, more: dict[str, object], expected: Verdict 
 
 def test_instant_winners_only_where_the_house_pays_them() -> None:
     five, six = "2C 3D 5H 5S 6C", "2C 3D 2H 3S 2S 6C"
-    assert instant(options(), hand(five)) is None
-    assert instant(options(), hand(six)) is None
     unsplit = options(**INSTANT | {"instant__on_split": False})
-    assert instant(unsplit, hand(five, split=True)) is None
-    assert instant(unsplit, hand(six, split=True)) is None
-    assert instant(unsplit, hand(five)) is Verdict.INSTANT_21
     only_21 = options(**INSTANT | {"instant__pays_count": None, "instant__cards_count": None})
-    assert instant(only_21, hand(six)) is None
-    assert instant(only_21, hand("2C 3D 2H 3S 2S 9C")) is Verdict.INSTANT_21
+    for o, held, verdict in (
+        (options(), hand(five), None),
+        (options(), hand(six), None),
+        (unsplit, hand(five, split=True), None),
+        (unsplit, hand(six, split=True), None),
+        (unsplit, hand(five), Verdict.INSTANT_21),
+        (only_21, hand(six), None),
+        (only_21, hand("2C 3D 2H 3S 2S 9C"), Verdict.INSTANT_21),
+    ):
+        assert instant(o, held) is verdict, (o.instant, held)
 
 
 REDOUBLES: dict[str, object] = {"double__times": 3, "double__on": "any_cards", **SURRENDERS}

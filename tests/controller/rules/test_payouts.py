@@ -94,8 +94,7 @@ def test_a_plain_hand_wins_loses_or_pushes_by_the_totals(
     mine: int, total: int, count: int, push_22: bool, push_cards: int
 ) -> None:
     o = options(dealer__push_22=push_22, dealer__push_bust_cards=push_cards)
-    three = hand("2C 2D 2H", total=mine)
-    outcome, odds = against_dealer(o, three, total, count, blackjack=False)
+    outcome, odds = against_dealer(o, hand("2C 2D 2H", total=mine), total, count, blackjack=False)
     if total > 21:
         pushes = (push_22 and total == 22) or (push_cards and count >= push_cards)
         assert outcome == ("push" if pushes else "win")
@@ -106,9 +105,8 @@ def test_a_plain_hand_wins_loses_or_pushes_by_the_totals(
 
 
 def test_whether_a_bust_can_push() -> None:
-    assert not can_push(options())
-    assert can_push(options(**PUSH_22))
-    assert can_push(options(**PUSH_4))
+    pushes = [can_push(options(**changes)) for changes in ({}, PUSH_22, PUSH_4)]
+    assert pushes == [False, True, True]
 
 
 # Odds
@@ -133,8 +131,7 @@ def test_odds_stay_as_the_sheet_writes_them() -> None:
 
 
 def test_in_diamonds() -> None:
-    assert in_diamonds(cards("AD KD"))
-    assert not in_diamonds(cards("AD KH"))
+    assert [in_diamonds(cards(names)) for names in ("AD KD", "AD KH")] == [True, False]
 
 
 BUSTER = options(bonus__buster__pays={4: 6, 5: 10, 6: 15, 7: 50, 8: 250})

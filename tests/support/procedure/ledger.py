@@ -433,8 +433,7 @@ class Ledger:
         for count in range(2, len(dealer)):
             drew = not dealer_stops(o, dealer[:count])
             self._must(drew, "the dealer drew on a standing total", dealer)
-        depends = dealer_has_to_draw(o, seats, dealer)
-        if depends:
+        if dealer_has_to_draw(o, seats, dealer):
             self._must(dealer_stops(o, dealer), "the dealer stopped too early", dealer, s)
         else:
             self._must(len(dealer) == 2, "the dealer drew for nobody", dealer, s)

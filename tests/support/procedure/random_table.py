@@ -442,10 +442,9 @@ class RandomTable:
         seat = s.seats[s.asked]
         actor, unit = self._decider(seat.number), self.game.money.unit
         most = seat.main // 2 // unit
-        if self.game.options.even_money.offered and self.chance(0.4):
-            waits = (hand.seat == seat.number and hand.natural for hand in s.hands)
-            if any(waits):
-                return events.EvenMoney(actor, seat.number)
+        waits = any(hand.seat == seat.number and hand.natural for hand in s.hands)
+        if self.game.options.even_money.offered and self.chance(0.4) and waits:
+            return events.EvenMoney(actor, seat.number)
         if most and self.chance(0.5):
             amount = most if self.chance(0.5) else self.below(most) + 1
             return events.Insure(actor, seat.number, amount * unit)

@@ -110,9 +110,7 @@ def test_a_blackjack_when_the_dealer_missed_his_first_card(house: str, late: str
     t = (
         missed(house, 1, "AC 8C KH").deal("KC").asks(Tell.DECIDE, seat=2)
     )  # nobody knows yet whether seat 1's blackjack is tied
-    more = "5D" if "6D" in late else ""
-    nets = t.finish(f"{late} {more}")
-    assert (nets[1], nets[2]) == (net, -1000)
+    t.ends({1: net, 2: -1000}, f"{late} 5D" if "6D" in late else late)
 
 
 def test_a_lone_blackjack_waits_for_both_late_cards(house: str) -> None:

@@ -45,8 +45,7 @@ def decks_went_out(t: Table, held: int) -> Table:
         # Wagers before the first card are no round yet.
         void = [t.state.round] if dealt_hands else []
         assert [each.round for each in t.facts_of(RoundVoid)] == void
-        nets = t.finish()
-        assert not held or set(nets.values()) == {0}
+        assert set(t.finish().values()) == {0} or not held
     back = [each for each in t.facts_of(Settled) if each.outcome == "void"]
     assert len(back) == held
     assert all(each.returned == each.stake for each in back)

@@ -49,8 +49,6 @@ from tests.support.procedure.table import HOUSES, Table
 
 pytestmark = pytest.mark.parametrize("house", HOUSES)
 
-SURVEILLANCE = Actor("surveillance", "eye")
-
 # Wrong payment found later, hand settled wrongly: the floor corrects with a second person
 
 
@@ -250,7 +248,7 @@ def test_a_device_that_does_not_agree_is_taken_back_by_two_people(house: str) ->
         .refuses(CountersAccepted(FLOOR), "accept_counters")
         .refuses(CountersAccepted(FLOOR, Actor("dealer", FLOOR.name)), "accept_counters")
         .refuses(CountersAccepted(DEALER, SECOND), "not_theirs")
-        .do(CountersAccepted(FLOOR, SURVEILLANCE))
+        .do(CountersAccepted(FLOOR, Actor("surveillance", "eye")))
         .at(Step.FELT)
         .do(FeltConfirmed(DEALER))
         .noted_last(Ruled("device_lost", "counters_accepted", "floor", "eye"))

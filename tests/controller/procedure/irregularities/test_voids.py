@@ -44,12 +44,9 @@ pytestmark = pytest.mark.parametrize("house", HOUSES)
 
 VOID = RoundVoided(FLOOR, "misdeal", SECOND)
 
-Story = Callable[[Table], Table]
-
-
 PLAIN = "9C 8C 6S 2H KC (TD)"
 # The game, the deal, what happens then, and what each seat has won or lost when it is void.
-MOMENTS: dict[str, tuple[str, str, Story, dict[int, int]]] = {
+MOMENTS: dict[str, tuple[str, str, Callable[[Table], Table], dict[int, int]]] = {
     "first card": ("mega", "9C", lambda t: t, {1: 0, 2: 0}),
     "deal": ("mega", "9C 8C 6S", lambda t: t, {1: 0, 2: 0}),
     "turn": ("mega", PLAIN, lambda t: t, {1: 0, 2: 0}),

@@ -101,5 +101,4 @@ def test_all_that_is_fixed_shows_and_nothing_else() -> None:
 
 def test_the_events_and_refusals_are_there() -> None:
     assert set(TAKEN) <= {event.__name__ for event in EVENTS}
-    wagers = {one.id for one in REFUSALS if one.event is WagerPlaced}
-    assert set(REFUSED) <= wagers
+    assert set(REFUSED) <= {one.id for one in REFUSALS if one.event is WagerPlaced}

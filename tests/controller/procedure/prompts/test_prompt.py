@@ -101,8 +101,7 @@ class Watched(Willing):
         assert shown == SHOWS[s.step](new, s)
         assert self.locked is not self.takes_a_card()
         if s.step is Step.WAGERING:
-            armed = tuple((number, ("bet",)) for number in range(1, 8))
-            assert self.stations.armed == armed
+            assert self.stations.armed == tuple((number, ("bet",)) for number in range(1, 8))
             return
         for seat in s.seats:
             self.check_buttons(seat.number, dict(self.stations.armed).get(seat.number, ()))

@@ -141,8 +141,9 @@ def test_no_numbers(flag: str, said: Says) -> None:
 
 
 def test_blocks_do_not_share_their_cards() -> None:
-    seeds = {simulation.seed_of(seed, block) for seed in range(20) for block in range(20)}
-    assert len(seeds) == 400
+    assert (
+        len({simulation.seed_of(seed, block) for seed in range(20) for block in range(20)}) == 400
+    )
 
 
 @pytest.mark.parametrize(

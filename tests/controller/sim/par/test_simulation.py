@@ -85,8 +85,7 @@ def test_dealer_enumerated(name: str, decks: int) -> None:
     assert sum(ends.values()) == 1
     busts = exact.dealer_busts(ends)
     for cards in range(3, 8):
-        wanted = published.BUSTS[decks][str(cards)]
-        assert float(busts[cards]) == pytest.approx(wanted, abs=1e-9)
+        assert float(busts[cards]) == pytest.approx(published.BUSTS[decks][str(cards)], abs=1e-9)
     assert float(exact.dealer_total(ends, 22)) == pytest.approx(
         published.BUSTS[decks]["total_22"], abs=1e-9
     )

@@ -167,8 +167,7 @@ def test_a_shoe_is_dealt_to_the_cut_card(name: str) -> None:
 
 
 def test_a_bonus_of_the_first_round_is_wagered_on_no_other() -> None:
-    play = plays("maxtime", cut=True)
-    for number, record in enumerate(records(play, 9)):
+    for number, record in enumerate(records(plays("maxtime", cut=True), 9)):
         bets = [event.bet for event, _, _ in record if isinstance(event, WagerPlaced)]
         assert bets == (["main"] if number % 3 else ["main", "diamond"])
 
@@ -223,8 +222,7 @@ def test_a_strategy_may_insure_and_take_even_money() -> None:
 
 
 def test_payments_that_wait_for_the_floor_are_approved() -> None:
-    play = plays("sf21x", payout__floor_from=1)
-    kept = records(play, 200)
+    kept = records(plays("sf21x", payout__floor_from=1), 200)
     assert any(isinstance(event, PaymentApproved) for record in kept for event, _, _ in record)
 
 
@@ -259,10 +257,8 @@ def test_stakes_come_out_even() -> None:
         options = game_for(name, {}).options
         stake = stakes_for(game_for(name, {}), side=True).main
         pays = options.blackjack.pays
-        assert stake * pays.pays % pays.on == 0
-        assert stake % 2 == 0
-    twelve_to_five = game_for("sf21x", {"blackjack.pays": "12:5"})
-    assert stakes_for(twelve_to_five, side=False).main % 5 == 0
+        assert (stake * pays.pays % pays.on, stake % 2) == (0, 0)
+    assert stakes_for(game_for("sf21x", {"blackjack.pays": "12:5"}), side=False).main % 5 == 0
 
 
 def test_stakes_keep_the_limits() -> None:
@@ -274,8 +270,7 @@ def test_stakes_keep_the_limits() -> None:
     }
     stakes = stakes_for(game_for("mega", settings), side=True)
     assert stakes.main >= 105
-    assert stakes.main % 60 == 0
-    assert stakes.of("buster") == 20
+    assert (stakes.main % 60, stakes.of("buster")) == (0, 20)
     assert dict(stakes.later) == dict(stakes.first_round)
 
 

@@ -21,8 +21,7 @@ from tests.support.paths import SCRIPT_FILES
 from tests.support.sim.a_round import ROUND, action, changed, refused
 from tests.support.sim.bad_scripts import UNUSABLE
 
-FOLDER = SCRIPT_FILES
-FILES = sorted(FOLDER.glob("*.json"))
+FILES = sorted(SCRIPT_FILES.glob("*.json"))
 
 # --- what it prints ----------------------------------------------------------------------------
 
