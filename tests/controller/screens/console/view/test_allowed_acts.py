@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import pytest
@@ -46,6 +46,15 @@ _BY_THE_SHOE: Final = (Tell.LOAD_SHOE, Tell.AWAIT_SHUFFLE)
 """What devices answer, where the table has them."""
 _BY_A_CARD: Final = (Tell.BURN, Tell.DEAL)
 """What a card that leaves the shoe answers, and no button."""
+
+
+Shown: TypeAlias = tuple[tuple[At, ConsolePage], ...]
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    """Of tables that play at random each state, with what the console shows of it."""
+    return tuple((at, console_at(at)) for at in everywhere("offered", 80, LONG))
 
 
 def every(console: ConsolePage) -> tuple[ActButton, ...]:
@@ -106,11 +115,11 @@ def brought(action: ActButton, sent: dict[str, Any]) -> Event:
     return msgspec.convert(fields, kind)
 
 
-def test_nothing_is_offered_that_would_be_refused() -> None:
+def test_nothing_is_offered_that_would_be_refused(shown: Shown) -> None:
     """Each button, with each of the choices that it asks for, is taken by the procedure."""
     taken: Counter[str] = Counter()
-    for at in everywhere("offered", 80, LONG):
-        for action in every(console_at(at)):
+    for at, console in shown:
+        for action in every(console):
             name = json.loads(action.act)["type"]
             if name in _VAULT or name in NON_EVENT_ACTS:
                 continue
@@ -124,13 +133,12 @@ def test_nothing_is_offered_that_would_be_refused() -> None:
     assert missing <= {"ShuffleDone", "ShoeLoaded", "DealerRelieved"}
 
 
-def test_whatever_is_asked_can_be_answered() -> None:
+def test_whatever_is_asked_can_be_answered(shown: Shown) -> None:
     seen = set()
-    for at in everywhere("answered", 80, LONG):
+    for at, console in shown:
         view = view_at(at)
         assert view.prompt is not None
         tell = view.prompt.tell
-        console = console_at(at)
         seen.add(tell)
         if tell is Tell.TAKE_WAGERS:
             assert console.wagers is not None
@@ -143,11 +151,10 @@ def test_whatever_is_asked_can_be_answered() -> None:
     assert len(seen) > 25
 
 
-def test_that_the_shoe_is_empty_is_said_in_two_steps_among_other_things() -> None:
+def test_that_the_shoe_is_empty_is_said_in_two_steps_among_other_things(shown: Shown) -> None:
     """Where Hit was a moment ago no button holds the table."""
     seen = 0
-    for at in everywhere("empty", 80, LONG):
-        console = console_at(at)
+    for at, console in shown:
         view = view_at(at)
         assert not [one for one in console.actions if "ShoeRanOut" in one.act]
         if view.prompt is None or view.prompt.tell not in _BY_A_CARD:
@@ -179,10 +186,10 @@ def test_the_floor_is_offered_a_void_where_discards_are_to_be_loaded() -> None:
     assert not [one for one in every(other) if "RoundVoided" in one.act]
 
 
-def test_acts_of_the_vault_are_offered_at_their_time_only() -> None:
+def test_acts_of_the_vault_are_offered_at_their_time_only(shown: Shown) -> None:
     at_steps: dict[str, set[Step]] = {}
-    for at in everywhere("vault", 80):
-        for action in every(console_at(at)):
+    for at, console in shown:
+        for action in every(console):
             name = json.loads(action.act)["type"]
             if name in _VAULT:
                 at_steps.setdefault(name, set()).add(at.state.step)
@@ -190,13 +197,13 @@ def test_acts_of_the_vault_are_offered_at_their_time_only() -> None:
     assert {Step.WAGERING} < at_steps["LaySpare"] <= {Step.WAGERING, *CARD_STEPS}
 
 
-def test_the_hand_in_turn_has_every_decision_that_is_open() -> None:
+def test_the_hand_in_turn_has_every_decision_that_is_open(shown: Shown) -> None:
     seen = 0
-    for at in everywhere("turns", 100):
+    for at, console in shown:
         view = view_at(at)
         if view.prompt is None or view.prompt.tell is not Tell.DECIDE:
             continue
-        names = {json.loads(one.act)["type"] for one in console_at(at).actions}
+        names = {json.loads(one.act)["type"] for one in console.actions}
         by = at.game.options.decisions.by
         words = {"refuse_card": "SpareRefused"}
         wanted = {words.get(word, word.capitalize()) for word in view.prompt.choices}
@@ -205,10 +212,10 @@ def test_the_hand_in_turn_has_every_decision_that_is_open() -> None:
     assert seen > 40
 
 
-def test_how_many_sign_is_as_the_api_asks_for() -> None:
+def test_how_many_sign_is_as_the_api_asks_for(shown: Shown) -> None:
     seen = Counter[int]()
-    for at in everywhere("signed", 80):
-        for action in every(console_at(at)):
+    for at, console in shown:
+        for action in every(console):
             sent = json.loads(action.act)
             kind = _KINDS.get(sent["type"])
             if kind is None or not action.people:
@@ -283,9 +290,8 @@ def test_the_dealer_says_when_a_shuffle_is_done_where_no_shuffler_does() -> None
     assert offered(Around(devices=())) == ["ShuffleDone"]
 
 
-def test_every_button_has_a_name_and_a_key_of_its_own() -> None:
-    for at in everywhere("keys", 60):
-        console = console_at(at)
+def test_every_button_has_a_name_and_a_key_of_its_own(shown: Shown) -> None:
+    for _, console in shown:
         ids = [one.id for one in every(console)]
         assert len(ids) == len(set(ids))
         groups = {one.id for group in console.groups for one in group.actions}
@@ -298,12 +304,13 @@ def test_every_button_has_a_name_and_a_key_of_its_own() -> None:
         assert all(one.label.strip() for one in every(console))
 
 
-def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once() -> None:
+def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once(
+    shown: Shown,
+) -> None:
     """Who has a key in the fingers does nothing else with it one step later."""
     sends: dict[str, set[str]] = {}
     careful: set[str] = set()
-    for at in everywhere("fingers", 80, LONG):
-        console = console_at(at)
+    for _, console in shown:
         for one in (*console.actions, *console.aside):
             if one.inputs or one.people or one.confirmation:
                 continue
@@ -315,10 +322,9 @@ def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once
     assert {key: sends[key] for key in careful if len(sends[key]) > 1} == {}
 
 
-def test_every_hold_is_listed_with_its_way_on() -> None:
+def test_every_hold_is_listed_with_its_way_on(shown: Shown) -> None:
     most = 0
-    for at in everywhere("holds", 100):
-        console = console_at(at)
+    for at, console in shown:
         holds = [one for one in console.troubles if one.id.startswith("hold-")]
         assert len(holds) == len(at.state.holds)
         assert all(one.what and one.way for one in holds)
