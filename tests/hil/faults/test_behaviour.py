@@ -6,14 +6,11 @@ That each break is found is tested in tests/hil/conform/test_items.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from firmware_protocol.device import ServiceSwitch
 from firmware_protocol.messages import Info, InfoReply, Verdict
 from hil.faults import BREAKS
 from tests.support.hil.devices.plain_device import MS, Bench, ack
-
-CORE: Final = tuple(broken.name for broken in BREAKS if not broken.profiles)
 
 
 def test_a_break_that_is_late_is_only_late(tmp_path: Path) -> None:
@@ -27,7 +24,7 @@ def test_a_break_that_is_late_is_only_late(tmp_path: Path) -> None:
 def test_a_broken_device_still_acknowledges_what_it_must(tmp_path: Path) -> None:
     """Each break is one mistake: an ordinary round works with nearly all of them."""
     spoil = {"info-first", "late-replies", "chain-wrong", "adopt-refused", "schema-wrong"}
-    for name in set(CORE) - spoil:
+    for name in {broken.name for broken in BREAKS if not broken.profiles} - spoil:
         bench = Bench(tmp_path / name, name)
         assert bench.shake(), name
         bench.say(bench.host.call(Info()))

@@ -177,9 +177,8 @@ class RawHost:
             "schema": SCHEMA_HASHES[1],
             "fingerprint": fingerprint(self.public),
         }
-        self._said = Frame(
-            FrameKind.HELLO, self._picked, 0, Hello(**{**fields, **changes}).encode()
-        )
+        payload = Hello(**{**fields, **changes}).encode()
+        self._said = Frame(FrameKind.HELLO, self._picked, 0, payload)
         return self._said
 
     def answer(self) -> Frame:
@@ -294,19 +293,20 @@ class Plain:
 
     def command(self, command: Command, now: int) -> Reply:
         self.done.append(command)
-        if isinstance(command, Start):
-            if self.desk.full():
-                raise CommandRefusal(Refusal.NOT_NOW)
-            shuffle = self.desk.next_number("shuffle")
-            self.locked = False
-            self.desk.record(Started(shuffle, command.decks), now)
-            return StartReply(shuffle)
-        if isinstance(command, Abort):
-            return AbortReply()
-        if isinstance(command, Reread):
-            return RereadReply(self.desk.reread(command.epoch, command.seq))
-        if isinstance(command, Eject):
-            raise CommandRefusal(Refusal.FAILED, 2)
+        match command:
+            case Start():
+                if self.desk.full():
+                    raise CommandRefusal(Refusal.NOT_NOW)
+                shuffle = self.desk.next_number("shuffle")
+                self.locked = False
+                self.desk.record(Started(shuffle, command.decks), now)
+                return StartReply(shuffle)
+            case Abort():
+                return AbortReply()
+            case Reread():
+                return RereadReply(self.desk.reread(command.epoch, command.seq))
+            case Eject():
+                raise CommandRefusal(Refusal.FAILED, 2)
         raise CommandRefusal(Refusal.UNSUPPORTED)
 
     def safe(self, now: int) -> None:
