@@ -15,6 +15,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,6 @@ from firmware_protocol.messages import (
 from firmware_protocol.tablelink import (
     Deframer,
     Frame,
-    Sealer,
     agree,
     cobs_decode,
     cobs_encode,
@@ -62,27 +62,18 @@ _SENDERS: Final[tuple[tuple[Side, DeviceClass | None], ...]] = (
 )
 
 
-class Bytes:
+class Bytes(BytesIO):
     """The fuzzer's bytes, taken from the front."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
     def __bool__(self) -> bool:
-        return self._at < len(self._data)
+        return self.tell() < len(self.getbuffer())
 
     def take(self, size: int) -> bytes:
         """So many; zeros where there are no more."""
-        out = self._data[self._at : self._at + size]
-        self._at += size
-        return out.ljust(size, b"\0")
+        return self.read(size).ljust(size, b"\0")
 
     def number(self, below: int) -> int:
         return int.from_bytes(self.take(2), "little") % below
-
-    def rest(self) -> bytes:
-        return self.take(max(0, len(self._data) - self._at))
 
 
 def deframer(data: bytes) -> None:
@@ -101,16 +92,14 @@ def cobs(data: bytes) -> None:
     """Decoded COBS encodes to the same bytes."""
     decoded = cobs_decode(data[:MAX_ENCODED])
     if decoded is not None and 0 < len(decoded) < MAX_ENCODED:
-        again = cobs_decode(cobs_encode(decoded))
-        assert again == decoded
+        assert cobs_decode(cobs_encode(decoded)) == decoded
 
 
 def plaintexts(data: bytes) -> None:
     """Decoded plaintexts encode to the same bytes; others raise ProtocolError."""
     source = Bytes(data)
     for sender, kind in _SENDERS:
-        size = _PLAIN[source.number(3)]
-        raw = source.take(size)
+        raw = source.take(_PLAIN[source.number(3)])
         try:
             what = decode_plaintext(raw, sender=sender, device_class=kind)
         except ProtocolError:
@@ -148,14 +137,15 @@ def running_link(data: bytes) -> None:
     wired = Wired(device, cursor=RecordCursor(EPOCH, 2, device.records[1].chain))
     wired.open()
     assert wired.link.resumed
-    wired.link.call(_LOCK, wired.now)
+    wired.link.call(lock(), wired.now)
     source = Bytes(data)
     while source:
         act = source.number(6)
         if act < 4:
             raw = bytearray(source.take(_PLAIN[source.number(3)]))
             raw[0], raw[1] = (1, 2, 3, 4)[act], 0  # else most end at the first byte
-            wired.events += wired.link.receive(_sealed(device, bytes(raw)), wired.now)
+            sealed = device.sealers[-1].seal(bytes(raw)).encode()
+            wired.events += wired.link.receive(sealed, wired.now)
         elif act == 4:
             wired.events += wired.link.receive(source.take(source.number(300)), wired.now)
         else:
@@ -170,20 +160,16 @@ def frames(data: bytes) -> None:
     """Frames of all kinds, most of them for the current attempt."""
     it = HostLink(OWN, DEVICE_KEY, device_class=DeviceClass.ANY, serial=None, host_boot=BOOT)
     it.open(START)
-    said = Deframer().feed(it.take())
-    session = said[-1].session if isinstance(said[-1], Frame) else 1
-    _feed(it, _framed(Bytes(data), session), START)
+    _feed(it, _framed(Bytes(data), _session(it.take())), START)
 
 
 def pairing(data: bytes) -> None:
     """A pairing: any bytes, and valid frames."""
     it = HostPairing(OWN, bytes(32), tries=2)
     it.open(START)
-    said = Deframer().feed(it.take())
-    session = said[-1].session if isinstance(said[-1], Frame) else 1
-    source = Bytes(data)
+    session, source = _session(it.take()), Bytes(data)
     it.receive(source.take(source.number(400)), START)
-    it.receive(_framed(source, session).rest(), START + 1)
+    it.receive(_framed(source, session).read(), START + 1)
     it.wake(START + 10_000_000)
     it.receive(data, START + 10_000_001)
     assert len(it.take()) < 4096
@@ -198,21 +184,20 @@ def introduction(data: bytes) -> None:
     assert len(it.take()) < 4096
 
 
+def _session(said: bytes) -> int:
+    """The session id under which a host has just asked."""
+    last = Deframer().feed(said)[-1]
+    return last.session if isinstance(last, Frame) else 1
+
+
 def _framed(source: Bytes, session: int) -> Bytes:
     """Frames with a right CRC."""
-    kinds = list(FrameKind)
     out = bytearray()
     while source:
-        kind = kinds[source.number(len(kinds))]
+        kind = list(FrameKind)[source.number(len(FrameKind))]
         payload = source.take(PAYLOAD_SIZES[kind][0])
-        own = 0 if kind is FrameKind.ALERT else session
-        out += Frame(kind, own, 0, payload).encode()
+        out += Frame(kind, 0 if kind is FrameKind.ALERT else session, 0, payload).encode()
     return Bytes(bytes(out))
-
-
-def _sealed(device: Scripted, raw: bytes) -> bytes:
-    sealer: Sealer = device.sealers[-1]
-    return sealer.seal(raw).encode()
 
 
 def _feed(it: HostLink, source: Bytes, now: int) -> None:
@@ -231,7 +216,6 @@ def _look(it: HostLink, now: int) -> None:
     assert due is None or due > now
 
 
-_LOCK: Final = lock()
 TARGETS: Final[dict[str, Target]] = {
     "deframer": deframer,
     "cobs": cobs,
@@ -292,18 +276,18 @@ def _positive(text: str) -> int:
 def _run(name: str, options: argparse.Namespace) -> bool:
     """Returns whether a failure was found. libFuzzer ends the process of each target."""
     options.findings.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "tests.long.fuzz.decoders", "--inside", "--target", name]
-    command += ["--seconds", str(options.seconds), "--seed", str(options.seed)]
-    command += ["--findings", str(options.findings)]
-    if options.runs is not None:
-        command += ["--runs", str(options.runs)]
+    command = [
+        *(sys.executable, "-m", "tests.long.fuzz.decoders", "--inside", "--target", name),
+        *("--seconds", str(options.seconds), "--seed", str(options.seed)),
+        *("--findings", str(options.findings)),
+        *(() if options.runs is None else ("--runs", str(options.runs))),
+    ]
     print(f"--- {name}", flush=True)
     return subprocess.run(command, check=False).returncode != 0
 
 
 def _fuzz(atheris: Any, options: argparse.Namespace) -> None:
     """Does not return: libFuzzer ends the process, with 0 or with its own code."""
-    target = TARGETS[options.target]
     atheris.instrument_all()
     words = [
         options.target,
@@ -314,10 +298,9 @@ def _fuzz(atheris: Any, options: argparse.Namespace) -> None:
         "-timeout=10",
         "-verbosity=0",
         "-print_final_stats=1",
+        *(() if options.runs is None else (f"-runs={options.runs}",)),
     ]
-    if options.runs is not None:
-        words.append(f"-runs={options.runs}")
-    atheris.Setup(words, target)
+    atheris.Setup(words, TARGETS[options.target])
     atheris.Fuzz()
 
 

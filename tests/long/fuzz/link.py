@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -88,9 +89,8 @@ def play(
         )
         world = World(Path(folder) / "device", random, terms, kind=kind)
         acts = _ACTS + (_TAMPERING if world.terms.tampered else ())
-        weights = [weight for weight, _ in acts]
         try:
-            for _, act in random.choices(acts, weights, k=steps):
+            for _, act in random.choices(acts, [weight for weight, _ in acts], k=steps):
                 act(world)
                 world.run(random.choice(SPANS_MS) * random.randint(500, 1500))
             slowest = world.settle()
@@ -127,18 +127,10 @@ def _some_faults(random: Random) -> Faults:
     )
 
 
-def _kill_hearing(world: World) -> None:
-    world.dies_hearing = world.link is not None
-
-
 def _kill_between(world: World) -> None:
     """The records are on the disk, and the link was not told."""
     world.disk.write()
     world.kill_host()
-
-
-def _disk_speed(world: World, fast: bool) -> None:
-    world.keeps_at_once = fast
 
 
 def _write_one(world: World) -> None:
@@ -149,8 +141,7 @@ def _write_one(world: World) -> None:
 
 def _read(world: World) -> None:
     part = world.disk.kept
-    known = part is not None and part.records
-    world.call(Reread(part.epoch, part.last) if part is not None and known else Info())
+    world.call(Reread(part.epoch, part.last) if part is not None and part.records else Info())
 
 
 Act = Callable[[World], object]
@@ -161,10 +152,10 @@ _ACTS: Final[tuple[tuple[int, Act], ...]] = (
     (8, lambda world: world.set_faults(*(_some_faults(world.random) for _ in range(2)))),
     (3, lambda world: world.set_faults(CLEAN, CLEAN)),
     (2, lambda world: world.kill_host()),
-    (2, _kill_hearing),
+    (2, lambda world: setattr(world, "dies_hearing", world.link is not None)),
     (2, _kill_between),
-    (3, lambda world: _disk_speed(world, fast=False)),
-    (3, lambda world: _disk_speed(world, fast=True)),
+    (3, lambda world: setattr(world, "keeps_at_once", False)),
+    (3, lambda world: setattr(world, "keeps_at_once", True)),
     (6, _write_one),
     (8, lambda world: world.open_port()),
     (2, lambda world: world.lose_port(unplugged=world.random.random() < 0.7)),
@@ -194,7 +185,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     start = time.monotonic()
     try:
-        tally = _again(options) if options.history is not None else _campaign(options)
+        again = options.history is not None
+        tally = play(options.history, options.length) if again else _campaign(options)
     except Failed as failed:
         print(f"FAILED: {failed}")
         return 1
@@ -212,22 +204,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _positive(text: str) -> int:
-    return _least(text, 1)
-
-
-def _natural(text: str) -> int:
-    return _least(text, 0)
-
-
-def _least(text: str, least: int) -> int:
+def _natural(text: str, least: int = 0) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
     return int(text)
 
 
-def _again(options: argparse.Namespace) -> Tally:
-    return play(options.history, options.length)
+_positive: Final = partial(_natural, least=1)
 
 
 def _campaign(options: argparse.Namespace) -> Tally:

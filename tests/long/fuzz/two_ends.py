@@ -105,7 +105,7 @@ class Disk:
         part = self.coming or self.kept
         if part is None:
             raise Broken("a record arrived before anything was adopted")
-        before = self.inbox[-1] if self.inbox else (part.records[-1] if part.records else None)
+        before = next(reversed(self.inbox or part.records), None)
         wanted = part.first if before is None else before.seq + 1
         if (record.epoch, record.seq) != (part.epoch, wanted):
             raise Broken(f"record {record.seq} arrived instead of {wanted}")
@@ -127,29 +127,17 @@ class Disk:
         del self.inbox[:count]
 
 
-_BOUNDS: Final = {
-    "records": WINDOW,
-    "chains": RECENT,
-    "commands": MAX_COMMANDS,
-    "bytes out": MAX_OUT,
-    "bytes in": MAX_ENCODED,
-    "former sessions": 4,
-    "events": 0,
-}
-
-
 def bounded(link: HostLink) -> None:
     """Check that no buffer of a link exceeds its limit."""
-    sizes = (
-        link.records.waiting,
-        len(link.records.recent),
-        len(link.commands),
-        len(link.output.data),
-        link.deframer.buffered,
-        len(link.former),
-        len(link.output.events),
-    )
-    for size, (what, most) in zip(sizes, _BOUNDS.items(), strict=True):
+    for what, size, most in (
+        ("records", link.records.waiting, WINDOW),
+        ("chains", len(link.records.recent), RECENT),
+        ("commands", len(link.commands), MAX_COMMANDS),
+        ("bytes out", len(link.output.data), MAX_OUT),
+        ("bytes in", link.deframer.buffered, MAX_ENCODED),
+        ("former sessions", len(link.former), 4),
+        ("events", len(link.output.events), 0),
+    ):
         if size > most:
             raise Broken(f"{size} {what} are held, and {most} is the bound")
 

@@ -182,7 +182,7 @@ class World:
         self._until(self._settled, start + CLEAN_WITHIN_US, "not all has arrived")
         self._compare()
         took = self.now - start
-        self._until(self._answered_all, start + ANSWERED_WITHIN_US, "not all was answered")
+        self._until(lambda: not self.calls, start + ANSWERED_WITHIN_US, "not all was answered")
         return took
 
     def _until(self, done: Callable[[], bool], end: int, why: str) -> None:
@@ -230,17 +230,16 @@ class World:
         return min(self._dues(), default=None)
 
     def _dues(self) -> Iterator[int]:
-        device, host = self.to_device.due(), self.to_host.due()
-        if device is not None:
-            yield max(device, self.shoe.frozen_until)
-        if host is not None:
-            yield max(host, self._stalled_until)
-        for at in (self.shoe.due(), self.shoe.on_at):
-            if at is not None:
-                yield at
         link = None if self.link is None else self.link.due()
-        if link is not None:
-            yield max(link, self._stalled_until)
+        for at, earliest in (
+            (self.to_device.due(), self.shoe.frozen_until),
+            (self.to_host.due(), self._stalled_until),
+            (self.shoe.due(), 0),
+            (self.shoe.on_at, 0),
+            (link, self._stalled_until),
+        ):
+            if at is not None:
+                yield max(at, earliest)
 
     # --- what must hold ---------------------------------------------------------------------
 
@@ -261,9 +260,6 @@ class World:
         same = (kept.epoch, kept.last) == (device.ring.epoch, device.ring.head)
         known = link.cursor == kept.cursor and device.records.room.used == 0
         return same and known and self.disk.coming is None
-
-    def _answered_all(self) -> bool:
-        return not self.calls
 
     def _compare(self) -> None:
         """Whether the stored records are those of the ring."""

@@ -83,10 +83,8 @@ def _ours(place: Path, witness: WitnessedCheckpoint | None = None) -> tuple[int,
 def rewritings(scratch: Path, share: int, seed: int) -> Iterator[tuple[str, bool]]:
     """Rewrite a record at random, with and without keys; yields what was done, and whether the
     record itself shows it even with new signatures."""
-    first = original(scratch)
-    random = Random(seed)
+    first, random, file = original(scratch), Random(seed), scratch / "seen.note"
     note_of, witness = _seen(first)
-    file = scratch / "seen.note"
     file.write_bytes(note_of)
     for number in range(REWRITINGS // share):
         name = random.choice(tuple(_DOINGS))

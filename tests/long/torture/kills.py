@@ -78,8 +78,7 @@ def killed_under_load(record: Path, times: int, seed: int) -> Iterator[int]:
             time.sleep(random.random() * SPAN)  # a random moment; nothing waits for it
         finally:
             child.send_signal(signal.SIGKILL)
-        said = child.communicate(timeout=PATIENCE)[0]
-        new = _acknowledged(said)
+        new = _acknowledged(child.communicate(timeout=PATIENCE)[0])
         promised |= new
         check(record, promised)
         yield len(new)
@@ -134,20 +133,20 @@ def _begun(record: Path) -> Acknowledged:
 
 def _paths(record: Path) -> Iterator[str]:
     """Arguments for strace: only calls on these paths."""
-    segments = record / DIRECTORY
     files = [segment_file(record, number) for number in range(1, MOST_SEGMENTS + 1)]
-    for path in (record, record / LOCK, record / COSIGNED, segments, spare_file(record), *files):
+    own = (record, record / LOCK, record / COSIGNED, record / DIRECTORY, spare_file(record))
+    for path in (*own, *files):
         yield from ("-P", str(path))
 
 
 def check(record: Path, promised: Acknowledged) -> None:
     """Check that it opens and contains all acknowledged entries, in place."""
     RecordOpening.at(record, table=TABLE).close()
-    found = {}
-    for _, one in records(record):
-        if one.kind not in OWN:
-            text = msgspec.json.decode(one.data, type=dict[str, str])["text"]
-            found[one.seq] = text.rstrip(".")
+    found = {
+        one.seq: msgspec.json.decode(one.data, type=dict[str, str])["text"].rstrip(".")
+        for _, one in records(record)
+        if one.kind not in OWN
+    }
     missing = {seq: text for seq, text in promised.items() if found.get(seq) != text}
     if missing:
         raise Lost(f"{len(missing)} acknowledged records are gone or changed: {missing}")
@@ -174,12 +173,8 @@ def _until_ready(child: subprocess.Popen[str]) -> None:
 
 
 def _acknowledged(said: str) -> Acknowledged:
-    found = {}
-    for line in said.splitlines():
-        seq, _, text = line.partition(" ")
-        if seq.isdigit():
-            found[int(seq)] = text
-    return found
+    lines = (line.partition(" ") for line in said.splitlines())
+    return {int(seq): text for seq, _, text in lines if seq.isdigit()}
 
 
 class _Stalling(Disk):
