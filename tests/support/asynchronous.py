@@ -1,6 +1,5 @@
-"""Decorators for tests that are coroutines: each runs in an event loop of its own."""
-
-from __future__ import annotations
+"""Tests that are coroutines: decorators that run each in an event loop of its own, steps that are
+awaited in turn, and what raises when it is awaited."""
 
 import asyncio
 import inspect

@@ -143,7 +143,7 @@ def test_rules_of_another_version(made: House) -> None:
 @pytest.mark.parametrize("name", ["ModemManager", "brltty"])
 def test_programs_that_open_ports(made: House, name: str) -> None:
     made.elsewhere(**{"/proc/1/comm": "systemd\n", "/proc/812/comm": f"{name}\n"})
-    problem = made.expect("probing", what=f"{name} runs")
+    problem = made.expect("probing", begins=f"{name} runs")
     assert problem.commands[0].endswith(f"systemctl disable --now {name}.service")
     made.put("/proc/812/comm", "cron\n")
     assert made.check("probing").verdict == "ok"

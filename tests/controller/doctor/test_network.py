@@ -41,6 +41,13 @@ def refused(made: House) -> bool:
         return True
 
 
+def mended(made: House) -> None:
+    """A start refuses the socket's place until it is mended as the check says."""
+    assert refused(made)
+    made.mend("socket")
+    assert not refused(made)
+
+
 # --- the socket -------------------------------------------------------------------------------
 
 
@@ -51,18 +58,14 @@ def test_a_socket_that_is_to_be_made(made: House) -> None:
 
 def test_a_directory_that_is_not_there(made: House) -> None:
     made.edit('"run/control.sock"', '"far/off/control.sock"')
-    assert refused(made)
-    made.mend("socket")
-    assert not refused(made)
+    mended(made)
     assert mode(made.place / "far" / "off") == 0o750
 
 
 def test_a_directory_that_anyone_may_write(made: House) -> None:
     made.run.chmod(0o757)
-    assert refused(made)
     assert "every user may create a socket in" in made.problem("socket").what
-    made.mend("socket")
-    assert not refused(made)
+    mended(made)
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -77,10 +80,8 @@ def test_a_path_that_is_too_long(made: House, more: int) -> None:
 
 def test_something_else_in_its_place(made: House) -> None:
     (made.run / "control.sock").write_text("a letter")
-    assert refused(made)
-    made.mend("socket")
+    mended(made)
     assert (made.run / "control.sock.was").read_text() == "a letter"
-    assert not refused(made)
 
 
 def test_what_a_former_start_has_left(made: House) -> None:
@@ -123,7 +124,7 @@ def test_a_port_that_is_taken(made: House, which: str) -> None:
         assert refused(made)
         problem = made.expect(
             "control ports",
-            what=f"{which} {port} of 127.0.0.1 is taken by process {other.pid} (",
+            begins=f"{which} {port} of 127.0.0.1 is taken by process {other.pid} (",
             commands=(f"kill {other.pid}",),
         )
         made.shell(problem.commands[0])
@@ -199,7 +200,7 @@ def test_a_port_of_the_pages_that_is_taken(made: House, monkeypatch: pytest.Monk
     with child(LISTENING, port) as other:
         made.expect(
             "pages",
-            what=f"port {port} of 127.0.0.1 is taken by process {other.pid}",
+            begins=f"port {port} of 127.0.0.1 is taken by process {other.pid}",
             commands=(f"ss -ltnp 'sport = :{port}'",),
         )
         monkeypatch.setattr(network, "free", lambda host, one: one == port + 2)
@@ -247,7 +248,7 @@ def page_s_drop_in() -> str:
 
 def test_a_unit_that_lets_no_browser_in(made: House) -> None:
     elsewhere(made, "10.0.0.7")
-    problem = made.expect("pages", grade="wrong", what="10.0.0.7", mend="IPAddressAllow=")
+    problem = made.expect("pages", grade="wrong", begins="10.0.0.7", mend="IPAddressAllow=")
     assert "systemctl edit holecard@first.service" in problem.mend
     made.put(DROP_IN, page_s_drop_in())
     assert made.check("pages").verdict == "ok"

@@ -107,11 +107,14 @@ class House:
         assert len(problems) == 1, problems
         return problems[0]
 
-    def expect(self, name: str, *, exactly: str = "", **wanted: object) -> DoctorProblem:
-        """The only one that this check finds: `exactly` is its text; of `what` and `mend` it has a
-        part, `grade` and `commands` are equal."""
+    def expect(
+        self, name: str, *, exactly: str = "", begins: str = "", **wanted: object
+    ) -> DoctorProblem:
+        """The only one that this check finds: `exactly` is its text, or it `begins` so; of `what`
+        and `mend` it has a part, `grade` and `commands` are equal."""
         found = self.problem(name)
         assert exactly in ("", found.what)
+        assert found.what.startswith(begins)
         for field, value in wanted.items():
             there = getattr(found, field)
             assert value in there if field in ("what", "mend") else value == there, (field, found)

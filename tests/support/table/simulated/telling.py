@@ -20,11 +20,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
-from unittest.mock import DEFAULT, patch
 
 import msgspec
 
-from controller.audit.files import Disk
 from controller.audit.replay import DecisionData, decode_decision
 from controller.procedure.model.effects import Effect, Prompt, Ruled, Settled
 from controller.procedure.model.effects import Told as Informed
@@ -363,16 +361,14 @@ class Setting(NamedTuple):
 async def opened(
     folder: Path, /, at: Setting | None = None, house: str = "default"
 ) -> AsyncIterator[Told]:
-    """A table in a room of its own; afterwards its record verifies. No power is lost in it, so
-    nobody waits for the disk."""
+    """A table in a room of its own; afterwards its record verifies."""
     at = at or Setting()
     game = game_with(at.game, at.options, house)
-    with patch.multiple(Disk, sync=DEFAULT, sync_directory=DEFAULT):
-        async with (
-            kept(folder, game, stations=at.stations, house=at.house) as made,
-            telling(made, at.cards, at.wagers, at.plan) as t,
-        ):
-            yield t
+    async with (
+        kept(folder, game, stations=at.stations, house=at.house) as made,
+        telling(made, at.cards, at.wagers, at.plan) as t,
+    ):
+        yield t
 
 
 # --- irregularities, as stories -------------------------------------------------------------------
