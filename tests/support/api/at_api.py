@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import httpx
 import msgspec
+import pytest
 from msgspec.structs import asdict
 from starlette.applications import Starlette
 
@@ -31,7 +32,7 @@ from controller.table.memory import TableDisplay
 from controller.table.running import RunningTable
 from drivers.keys import KeyProblem
 from firmware_protocol.device import ShufflePace
-from hil.table.robots import Api, Players, Robot, Screen
+from hil.table.robots import Api, ApiProblem, Players, Robot, Screen
 from hil.table.robots.api_client import Pin
 from hil.table.robots.robot import Who
 from tests.support.drivers.simulated import simulate
@@ -150,6 +151,13 @@ class AtApi(NamedTuple):
     def whats(self) -> list[str]:
         """Of all that was recorded of people."""
         return [what_of(record.data) for record in self.room.records("person")]
+
+
+async def refused(asked: Awaitable[object]) -> tuple[int, str]:
+    """The status and the code with which the API refuses it. Fails if it does not."""
+    with pytest.raises(ApiProblem) as caught:
+        await asked
+    return caught.value.status, caught.value.code
 
 
 def what_of(data: Any) -> str:
