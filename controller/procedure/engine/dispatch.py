@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import force_setattr, replace
@@ -51,6 +52,16 @@ class RowFault(Exception):
     """The table of rows contradicts itself."""
 
 
+def _by_step_and_event(
+    items: Iterable[tuple[tuple[Step, ...], type[Event], T]],
+) -> dict[Step, dict[type[Event], tuple[T, ...]]]:
+    found: dict[Step, dict[type[Event], tuple[T, ...]]] = {step: {} for step in Step}
+    for steps, event, item in items:
+        for step in steps:
+            found[step][event] = (*found[step].get(event, ()), item)
+    return found
+
+
 def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
     seen: set[str] = set()
     for row in rows:
@@ -68,11 +79,12 @@ def _check_names(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
 
 def _check_events(rows: tuple[Row, ...]) -> None:
     """Checks that guards and acts accept their row's event, or a base class of it."""
+    hints = cache(typing.get_type_hints)  # many rows share an act
     for row in rows:
         for act in (row.when, row.do, row.effects):
             if act is None or getattr(act, "__name__", "") == "<lambda>":
                 continue
-            kind = typing.get_type_hints(act).get("e")
+            kind = hints(act).get("e")
             kinds = typing.get_args(kind) or (kind,)
             if not any(isinstance(k, type) and issubclass(row.event, k) for k in kinds):
                 raise RowFault(f"row {row.id}: {act} does not accept {row.event.__name__}")
@@ -93,12 +105,14 @@ def _check_reach(rows: tuple[Row, ...]) -> None:
 def _check_answers(rows: tuple[Row, ...], refusals: tuple[Refusal, ...]) -> None:
     """Checks that every waiting step has an answer to every event."""
     silent: list[str] = []
+    rows_at = _by_step_and_event((row.at, row.event, row) for row in rows)
+    refusals_at = _by_step_and_event((ref.at, ref.event, ref) for ref in refusals)
     for step in WAITING:
         if step not in SHOWS:
             raise RowFault(f"{step.value} has no prompt")
         for event in EVENTS:
-            here = [row for row in rows if step in row.at and row.event is event]
-            said = [ref for ref in refusals if step in ref.at and ref.event is event]
+            here = rows_at[step].get(event, ())
+            said = refusals_at[step].get(event, ())
             answered = (
                 any(row.when is None or row.why for row in here)
                 or any(ref.when is None for ref in said)
@@ -119,6 +133,7 @@ def check(rows: tuple[Row, ...] = ROWS, refusals: tuple[Refusal, ...] = REFUSALS
 
 check()
 
+_REFUSALS_AT: Final = _by_step_and_event((ref.at, ref.event, ref) for ref in REFUSALS)
 
 GO: Final = Go(Actor("device", "controller"))
 MAX_PASSED: Final = 64
@@ -164,16 +179,6 @@ def _fast(row: Row) -> _Fast:
     return (row.when, row.do, row.to, row.effects, (row.id,))
 
 
-def _by_step_and_event(
-    items: Iterable[tuple[tuple[Step, ...], type[Event], T]],
-) -> dict[Step, dict[type[Event], tuple[T, ...]]]:
-    found: dict[Step, dict[type[Event], tuple[T, ...]]] = {step: {} for step in Step}
-    for steps, event, item in items:
-        for step in steps:
-            found[step][event] = (*found[step].get(event, ()), item)
-    return found
-
-
 class Procedure:
     """A game's rows, indexed by step and event."""
 
@@ -182,7 +187,6 @@ class Procedure:
         self.rows = rows_of(game)
         self._at = _by_step_and_event((row.at, row.event, _fast(row)) for row in self.rows)
         self._go = {step: self._at[step].get(Go, ()) for step in PASSING}
-        self._refusals = _by_step_and_event((ref.at, ref.event, ref) for ref in REFUSALS)
 
     def step(self, s: State, e: Event) -> Decision | Refused:
         """Returns the decision of the rows that fire, up to a waiting step, or the refusal."""
@@ -221,7 +225,7 @@ class Procedure:
     def refuse(self, s: State, e: Event) -> Refused:
         """Returns why the event is refused."""
         g = self.game
-        for ref in self._refusals[s.step].get(type(e), ()):
+        for ref in _REFUSALS_AT[s.step].get(type(e), ()):
             if ref.when is None or ref.when(g, s, e):
                 detail = ref.detail(g, s, e) if ref.detail is not None else {}
                 return Refused(ref.id, ref.why.format(**detail), tuple(detail.items()))
