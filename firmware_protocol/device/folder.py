@@ -17,6 +17,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
@@ -239,7 +240,7 @@ _AS_MADE: Final = "the file that was written when the device was created"
 _TEXT: Final = re.compile(r"[!-~](?:[ -~]{0,14}[!-~])?")
 
 
-class DeviceIdentity(Struct, frozen=True):
+class DeviceIdentity(Struct, frozen=True, dict=True):
     device_class: DeviceClass
     maker: str
     model: str
@@ -257,7 +258,7 @@ class DeviceIdentity(Struct, frozen=True):
     def private(self) -> X25519PrivateKey:
         return X25519PrivateKey.from_private_bytes(self.key)
 
-    @property
+    @cached_property
     def public(self) -> bytes:
         return public_bytes(self.private)
 
