@@ -51,24 +51,22 @@ def test_storing_a_note_times_out_on_the_lock(
 
 
 def test_an_access_that_cannot_be_logged_is_denied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = tmp_path / "record"
-    log_access(record, "show", "all")
-    before = access_log_file(record).read_bytes()
+    log_access(place, "show", "all")
+    before = access_log_file(place).read_bytes()
     monkeypatch.setattr(files, "WAIT", 0.05)
-    with held(access_log_file(record)), pytest.raises(InUse):
-        log_access(record, "tail", "all")
-    assert access_log_file(record).read_bytes() == before
+    with held(access_log_file(place)), pytest.raises(InUse):
+        log_access(place, "tail", "all")
+    assert access_log_file(place).read_bytes() == before
 
 
 def test_the_lock_is_acquired_after_its_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = tmp_path / "record"
-    log_access(record, "show", "all")
+    log_access(place, "show", "all")
     waits: list[float] = []
-    with held(access_log_file(record)) as fd:
+    with held(access_log_file(place)) as fd:
 
         def ended(seconds: float) -> None:
             waits.append(seconds)
@@ -76,6 +74,6 @@ def test_the_lock_is_acquired_after_its_release(
 
         sleep: Callable[[float], None] = ended
         monkeypatch.setattr("controller.audit.files.time.sleep", sleep)
-        log_access(record, "tail", "all")
+        log_access(place, "tail", "all")
     assert len(waits) == 1
-    assert len(access_log_file(record).read_text().splitlines()) == 2
+    assert len(access_log_file(place).read_text().splitlines()) == 2

@@ -5,9 +5,13 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, TypeAlias
 
 import msgspec
@@ -17,9 +21,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.audit.errors import CannotProve, RecordDamaged, RecordProblem
+from controller.audit.export import check_case, export_case
 from controller.audit.format.merkle import leaf_hash
 from controller.audit.format.notes import Checkpoint, SigningKey, certificate, format_note
 from controller.audit.format.segments import segment_file
+from controller.audit.log import Log
 from controller.audit.proofs import (
     OlderSize,
     Proof,
@@ -34,12 +40,15 @@ from controller.audit.proofs import (
     signed_as,
     verify_proof,
 )
+from controller.audit.read.lookup import Selection
 from controller.audit.read.reader import records, segments
 from controller.audit.read.signatures import BadSignature
+from controller.audit.witness import CosignedNote
 from tests.support.audit.leaves import Leaves
 from tests.support.audit.record import growing
 from tests.support.audit.record.table import TABLE_KEY, begun, note
 from tests.support.audit.tools.outside import (
+    VERIFIER,
     WITNESS,
     bytes_of,
     grow,
@@ -181,8 +190,7 @@ def test_a_record_with_a_wrong_seq_is_rejected(whole: Path) -> None:
 def test_another_tables_proof_is_rejected(whole: Path) -> None:
     (first, *_) = (data.decode() for data in bytes_of(whole))
     theirs = by_strangers([first])
-    ours = msgspec.structs.replace(theirs, origin=origin_of(whole))
-    for one in (theirs, ours):
+    for one in (theirs, msgspec.structs.replace(theirs, origin=origin_of(whole))):
         with pytest.raises(ProofProblem, match=r"is no key of the table|none of the known keys"):
             verify_proof("p", one, table_key(whole))
 
@@ -206,8 +214,9 @@ def test_a_proof_is_verified_from_the_format_alone(proof: Proof, whole: Path) ->
     """With hashes and Ed25519 only, without this software."""
     found: Json = json.loads(encode_proof(proof))
     public = base64.b64decode(str(table_key(whole)).split("+", 2)[2])[1:]
-    boot_key = base64.b64decode(by_hand(found["certificate"], public)[3])
-    origin, size, root = by_hand(found["checkpoint"], boot_key)
+    origin, size, root = by_hand(
+        found["checkpoint"], base64.b64decode(by_hand(found["certificate"], public)[3])
+    )
     assert origin == found["origin"]
     for one in found["records"]:
         index, last = one["seq"] - 1, int(size) - 1
@@ -227,8 +236,9 @@ def test_a_proof_is_verified_from_the_format_alone(proof: Proof, whole: Path) ->
 
 def by_hand(note_: str, public: bytes) -> list[str]:
     text, _, line = note_.rpartition("\n\n")
-    signature = base64.b64decode(line.split(" ")[2])[4:]
-    Ed25519PublicKey.from_public_bytes(public).verify(signature, f"{text}\n".encode())
+    Ed25519PublicKey.from_public_bytes(public).verify(
+        base64.b64decode(line.split(" ")[2])[4:], f"{text}\n".encode()
+    )
     return text.split("\n")
 
 
@@ -250,15 +260,15 @@ def proof_of(record: Path, *seqs: int, older: tuple[OlderSize, ...] = ()) -> Pro
 
 def test_every_record_is_proved_as_the_rfc_defines_it(whole: Path) -> None:
     data, said = bytes_of(whole), last_signed(whole).checkpoint
-    assert said.size == len(data) - 1
-    assert said.root == root_of(whole, said.size)
+    assert (said.size, said.root) == (len(data) - 1, root_of(whole, said.size))
     every = range(1, said.size + 1)
     proof = proof_of(whole, *every)
     assert [one.seq for one in proof.records] == list(every)
     for one in proof.records:
         assert one.record.encode() == data[one.seq - 1]
-        path = growing.inclusion(one.seq - 1, data[: said.size])
-        assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+        assert [bytes.fromhex(text) for text in one.hashes] == list(
+            growing.inclusion(one.seq - 1, data[: said.size])
+        )
 
 
 @pytest.mark.parametrize("seq", [1, 2, 7, 25, 40, 63, 64, 65, 80])
@@ -266,8 +276,9 @@ def test_a_proof_of_a_single_record_is_the_same(seq: int, whole: Path) -> None:
     """It reads only the record's own segment, whose snapshot contains the tree before."""
     size = last_signed(whole).checkpoint.size
     (one,) = proof_of(whole, seq).records
-    path = growing.inclusion(seq - 1, bytes_of(whole)[:size])
-    assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+    assert [bytes.fromhex(text) for text in one.hashes] == list(
+        growing.inclusion(seq - 1, bytes_of(whole)[:size])
+    )
 
 
 def test_only_the_needed_segments_are_read(whole: Path) -> None:
@@ -284,8 +295,9 @@ def test_every_older_tree_is_proved(whole: Path) -> None:
     assert not proof.records
     for one in proof.grown:
         assert bytes.fromhex(one.root) == growing.root(data[: one.size])
-        path = growing.consistency(one.size, data[: said.size])
-        assert [bytes.fromhex(text) for text in one.hashes] == list(path)
+        assert [bytes.fromhex(text) for text in one.hashes] == list(
+            growing.consistency(one.size, data[: said.size])
+        )
     found = verify_proof("p", proof, table_key(whole))
     assert [size for size, _, _ in found.grown] == [one.size for one in older]
 
@@ -312,22 +324,20 @@ def test_a_round_is_proved_with_all_its_records(whole: Path) -> None:
     assert {one.round for one in found.records} == {5}
 
 
-def test_the_current_round_is_proved_up_to_the_checkpoint(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record)
-    play(log, 1, 2)
-    log.write([note("later", round=2), note("next", round=3)])
-    signed_ = last_signed(record)
-    seqs, unsigned = seqs_of_round(record, 2, signed_)
-    assert unsigned == 1
-    assert max(seqs) == signed_.checkpoint.size
-    with pytest.raises(CannotProve, match="nothing of round 3 is signed"):
-        seqs_of_round(record, 3, signed_)
-    with pytest.raises(CannotProve, match="there is no round 4"):
-        seqs_of_round(record, 4, signed_)
-    with pytest.raises(CannotProve, match="not over record"):
-        make_proof(record, [signed_.checkpoint.size + 1], signed_)
-    log.close()
+def test_the_current_round_is_proved_up_to_the_checkpoint(place: Path) -> None:
+    with closing(begun(place)) as log:
+        play(log, 1, 2)
+        log.write([note("later", round=2), note("next", round=3)])
+        signed_ = last_signed(place)
+        seqs, unsigned = seqs_of_round(place, 2, signed_)
+        assert unsigned == 1
+        assert max(seqs) == signed_.checkpoint.size
+        with pytest.raises(CannotProve, match="nothing of round 3 is signed"):
+            seqs_of_round(place, 3, signed_)
+        with pytest.raises(CannotProve, match="there is no round 4"):
+            seqs_of_round(place, 4, signed_)
+        with pytest.raises(CannotProve, match="not over record"):
+            make_proof(place, [signed_.checkpoint.size + 1], signed_)
 
 
 @pytest.mark.parametrize(("seqs", "sizes"), [([0], []), ([-3], []), ([1], [0]), ([], [9999])])
@@ -336,15 +346,13 @@ def test_missing_records_are_not_proved(seqs: list[int], sizes: list[int], whole
         make_proof(whole, seqs, last_signed(whole), [OlderSize(size) for size in sizes])
 
 
-def test_the_last_checkpoint_may_be_in_an_earlier_segment(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record, size=8192)
-    play(log, 1, 1)
-    said = last_signed(record)
-    while len(list(segments(record))) == 1:
-        log.write([note("more", 200)])
-    assert last_signed(record) == said
-    log.close()
+def test_the_last_checkpoint_may_be_in_an_earlier_segment(place: Path) -> None:
+    with closing(begun(place, size=8192)) as log:
+        play(log, 1, 1)
+        said = last_signed(place)
+        while len(list(segments(place))) == 1:
+            log.write([note("more", 200)])
+        assert last_signed(place) == said
 
 
 def test_an_older_checkpoint_is_accepted(tmp_path: Path) -> None:
@@ -419,17 +427,79 @@ def test_an_unknown_signature_is_rejected(whole: Path) -> None:
     assert last_signed(whole, table_key(whole)) == last_signed(whole)
 
 
-def test_a_long_record_is_proved_in_constant_memory(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record, size=256 * 1024)
-    for turn in range(60):
-        log.write([note(f"{turn} {at}", 400, round=turn) for at in range(60)])
-    log.close()
-    signed_ = last_signed(record)
-    count = len(list(segments(record)))
-    assert count > 8
+def test_a_long_record_is_proved_in_constant_memory(place: Path) -> None:
+    with closing(begun(place, size=256 * 1024)) as log:
+        for turn in range(60):
+            log.write([note(f"{turn} {at}", 400, round=turn) for at in range(60)])
+    signed_ = last_signed(place)
+    assert len(list(segments(place))) > 8
     tracemalloc.start()
-    TreeHashes(record, [2], signed_).gather()
+    TreeHashes(place, [2], signed_).gather()
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 3 * 256 * 1024 + 2**20
+
+
+# --- a record that its table writes meanwhile -------------------------------------------------
+
+
+TIMES = 12
+MAX_SIZE = 1500
+"""Batches of about six records each."""
+
+
+@contextmanager
+def being_written(place: Path) -> Iterator[Log]:
+    """Append notes to small segments until the readers are done."""
+    log, enough = begun(place, size=32 * 1024), Event()
+
+    def write() -> None:
+        for turn in range(1, MAX_SIZE):
+            if enough.is_set():
+                return
+            for at in range(turn % 4 + 1):
+                log.write([note(f"{turn} {at}", 40 * at, round=turn)] * (turn % 3 + 1))
+            log.sign()
+
+    writer = Thread(target=write, name="table")
+    writer.start()
+    try:
+        yield log
+    finally:
+        enough.set()
+        writer.join()
+        log.close()
+
+
+def test_a_witness_cosigns_a_growing_record(tmp_path: Path) -> None:
+    record, archive = tmp_path / "record", tmp_path / "archive"
+    seen: list[CosignedNote] = []
+    with being_written(record):
+        while len(seen) < TIMES or seen[-1].size == seen[0].size:
+            seen.append(seen_by(record, archive))
+    for made in seen:
+        assert made.root == root_of(record, made.size)
+    assert [made.before for made in seen[1:]] == [made.size for made in seen[:-1]]
+    assert seen[-1].size > seen[0].size
+
+
+def test_proofs_are_made_of_a_growing_record(place: Path) -> None:
+    with being_written(place):
+        for _ in range(TIMES):
+            signed = last_signed(place)
+            proof = make_proof(place, [2, signed.checkpoint.size], signed)
+            assert verify_proof("p", proof, table_key(place)).checkpoint == signed.checkpoint
+
+
+def test_cases_are_exported_from_a_growing_record(tmp_path: Path, place: Path) -> None:
+    with being_written(place):
+        cases = [export_case(place, tmp_path / f"case-{at}", Selection()) for at in range(TIMES)]
+    for case in cases:
+        assert case.manifest.remarks == ()
+        assert check_case(case.out).right
+    for case in (cases[0], cases[-1]):
+        ran = subprocess.run(
+            [sys.executable, "-I", VERIFIER, "record"],
+            cwd=case.out, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout

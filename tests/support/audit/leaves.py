@@ -24,8 +24,9 @@ class Leaves:
             self._levels.append(level)
 
     def subtree(self, begin: int, end: int) -> Hash:
-        whole = [self._levels[level][at >> level] for at, level in blocks(begin, end)]
-        return Span.of(begin, end, whole).root()
+        return Span.of(
+            begin, end, [self._levels[level][at >> level] for at, level in blocks(begin, end)]
+        ).root()
 
     def root(self, size: int) -> Hash:
         return self.subtree(0, size) if size else EMPTY_ROOT

@@ -24,10 +24,9 @@ def json_report(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) ->
     return found
 
 
-def read(folder: Path) -> Json:
+def read_independently(folder: Path) -> Json:
     """The same without the command."""
-    reading = verify_record.Reading(folder, None, None)
-    return verify_record.verify(reading, None, lambda _: None)
+    return verify_record.verify(verify_record.Reading(folder, None, None), None, lambda _: None)
 
 
 def cosigned_end(place: Path) -> bytes:
@@ -45,4 +44,4 @@ def whats(report: VerifyReport) -> list[str]:
 def right(place: Path, *, replay: bool = False) -> None:
     """Both verifiers accept the record."""
     assert whats(verify(place, replay=replay)) == []
-    assert read(place)["wrong"] is None
+    assert read_independently(place)["wrong"] is None

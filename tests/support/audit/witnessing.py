@@ -10,7 +10,7 @@ import pytest
 from controller.audit.errors import RecordProblem
 from controller.audit.read.reader import segments
 from controller.audit.witness import CosignedNote, WitnessedRecord, cosign_record
-from tests.support.audit.tools.outside import WITNESS, files_in
+from tests.support.audit.tools.outside import WITNESS, files_in, overwrite
 
 NOW = 1_800_100_000
 
@@ -44,6 +44,4 @@ def kept(archive: Path) -> dict[str, bytes]:
 def cut(record: Path, number: int, frames: int) -> None:
     segment = next(one for one in segments(record) if one.number == number)
     start = segment.frames[-frames].offset
-    with segment.file.open("r+b") as file:
-        file.seek(start)
-        file.write(bytes(segment.end - start))
+    overwrite(segment.file, start, bytes(segment.end - start))

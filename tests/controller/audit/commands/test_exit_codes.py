@@ -14,11 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from controller import cli
 from controller.audit.format.segments import segment_file
 from controller.audit.keys import ROLES, create_key, table_text
-from controller.audit.read.reader import read_segment
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.record.table import TABLE_KEY
-from tests.support.audit.tools.audit_command import LEFT_OPEN, Ran, Runs, rounds
-from tests.support.audit.tools.outside import audit, table_key
+from tests.support.audit.tools.audit_command import LEFT_OPEN, Runs, refused, rounds
+from tests.support.audit.tools.outside import audit, flip, overwrite, printed, table_key
 from tests.support.audit.verifying import json_report
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND
@@ -42,8 +41,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         *("--by", "Ann", "--and", "Bo"),
     ),
 }
-ALONE = ("check-case", "check-proof")
-"""They are about no record that is here."""
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +65,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     ):
         assert cli.main(words) in (0, 1)  # of the rounds one does not come out as it is expected to
-    spoilt = shutil.copytree(record, folder / "spoilt")
-    data = bytearray(read_segment(spoilt, 1).buffer)
-    data[-9:] = b"scribbled"
-    segment_file(spoilt, 1).write_bytes(data)
+    file = segment_file(shutil.copytree(record, folder / "spoilt"), 1)
+    overwrite(file, file.stat().st_size - 9, b"scribbled")
     return folder
 
 
@@ -83,10 +78,9 @@ def writing_to(stdout: int, name: str, *words: str) -> int:
     """By itself, its output going there."""
     command = [sys.executable, "-m", "controller.cli", "audit", name, *words]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
+    return subprocess.run(
         command, env=env, stdout=stdout, stderr=subprocess.DEVNULL, timeout=100, check=False
-    )
-    return ran.returncode
+    ).returncode
 
 
 def nobody_reads(name: str, *words: str) -> int:
@@ -124,8 +118,7 @@ def test_what_its_help_says_of_exit_codes_is_what_a_command_does(
 ) -> None:
     words = COMMANDS[name]
     assert {0, 1, 2, 74, 141} <= said(name, capsys)
-    assert called(name, *words, "--no-such-option") == 2
-    assert called(name, "nowhere", *words[1:]) == 2
+    assert (called(name, *words, "--no-such-option"), called(name, "nowhere", *words[1:])) == (2, 2)
     capsys.readouterr()
     if name == "accept-tail":
         assert called(name, *words) == 0
@@ -134,14 +127,9 @@ def test_what_its_help_says_of_exit_codes_is_what_a_command_does(
     if name == "retire":
         assert called(name, *words) == 1  # nothing is so old
         return
-    assert no_room(name, *words) == 74
-    assert nobody_reads(name, *words) == 141
-    assert called(name, *words) == 0
-    if name not in ALONE:
-        segment = segment_file(folder / "record", 1)
-        data = bytearray(segment.read_bytes())
-        data[60] ^= 1
-        segment.write_bytes(data)
+    assert (no_room(name, *words), nobody_reads(name, *words), called(name, *words)) == (74, 141, 0)
+    if name not in ("check-case", "check-proof"):  # which need no record
+        flip(segment_file(folder / "record", 1), 60)
         assert called(name, *words) == 1
 
 
@@ -156,9 +144,10 @@ def test_sql_prints_json_whatever_the_values_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = Runs(tmp_path, capsys, *rounds(1))
-    ran = runs("sql", "SELECT 9e999, -9e999, x'00ff', 1.5, NULL, 'a'", "--json")
-    found = json.loads(ran.out, parse_constant=no_constant)
-    assert found["rows"] == [[None, None, "00ff", 1.5, None, "a"]]
+    assert json.loads(
+        runs("sql", "SELECT 9e999, -9e999, x'00ff', 1.5, NULL, 'a'", "--json").out,
+        parse_constant=no_constant,
+    )["rows"] == [[None, None, "00ff", 1.5, None, "a"]]
 
 
 def test_help_names_the_codes_that_its_commands_give(
@@ -192,12 +181,6 @@ def moved(runs: Runs) -> Runs:
     return runs
 
 
-def refused(ran: Ran, words: str) -> None:
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.line
-    assert ran.err.count("\n") == 1
-
-
 INDEXED: list[tuple[str, ...]] = [
     ("show", "--seat", "1"),
     ("sql", "SELECT count(*) FROM records"),
@@ -221,8 +204,7 @@ def test_nor_can_one_that_is_named(words: tuple[str, ...], runs: Runs) -> None:
 
 
 def test_who_needs_no_index_reads_a_record_of_any_name(moved: Runs) -> None:
-    assert moved("verify").code == 0
-    assert moved("tail").code == 0
+    assert (moved("verify").code, moved("tail").code) == (0, 0)
     assert moved("show", "--seq", "1-9").code == 0
     assert moved("export", "--out", str(moved.folder / "case")).code == 0
     assert moved("prove", "--seq", "3", "--json").code == 0
@@ -315,27 +297,22 @@ def proof(record: Path, tmp_path: Path, papers: Path) -> Path:
 def test_a_proof_is_checked_with_keys_in_files(
     name: str, proof: Path, papers: Path, capsys: Out
 ) -> None:
-    capsys.readouterr()
-    witness = ("--witness-key", papers / "witness.pub")
-    assert audit("check-proof", proof, "--table-key", papers / name, *witness) == 0
-    assert "a witness saw" in capsys.readouterr().out
+    keys = ("--table-key", papers / name, "--witness-key", papers / "witness.pub")
+    assert "a witness saw" in printed(capsys, 0, "check-proof", proof, *keys).out
 
 
 def test_another_key_in_a_file_proves_nothing(proof: Path, papers: Path, capsys: Out) -> None:
-    capsys.readouterr()
-    assert audit("check-proof", proof, "--table-key", papers / "other.pub") == 1
-    assert capsys.readouterr().err.count("\n") == 1
-    assert audit("check-proof", proof, "--table-key", papers / "damaged.pub") == 2
-    assert capsys.readouterr().err.count("allowed:") == 1
+    other = printed(capsys, 1, "check-proof", proof, "--table-key", papers / "other.pub")
+    assert other.err.count("\n") == 1
+    damaged = printed(capsys, 2, "check-proof", proof, "--table-key", papers / "damaged.pub")
+    assert damaged.err.count("allowed:") == 1
 
 
 def test_what_a_witness_saw_is_brought_with_its_file(
     record: Path, tmp_path: Path, proof: Path, papers: Path, capsys: Out
 ) -> None:
-    capsys.readouterr()
-    note = tmp_path / "w.note"
-    assert audit("witnessed", record, note, "--witness-key", papers / "witness.pub") == 0
-    assert "brought" in capsys.readouterr().out
+    seen = (tmp_path / "w.note", "--witness-key", papers / "witness.pub")
+    assert "brought" in printed(capsys, 0, "witnessed", record, *seen).out
 
 
 @pytest.mark.parametrize("name", ["table.pub", "named.pub"])
@@ -431,11 +408,8 @@ def test_nothing_of_a_private_key_that_is_given_by_mistake_is_repeated(
             if (command, one) in TAKES
             for word in (one, given if one == option else right[one])
         ]
-        capsys.readouterr()
-        code = audit(command, *words[command], *options)
-        out, err = capsys.readouterr()
-        assert (code, out) == (2, "")
-        assert option in err
+        out, err = printed(capsys, 2, command, *words[command], *options)
+        assert (out, option in err) == ("", True)
         assert not [at for at in range(len(body) - 8) if body[at : at + 8] in err]
 
 

@@ -16,12 +16,14 @@ from controller.audit.keys import witness_text
 from controller.audit.read.reader import segments
 from controller.audit.replay import identity
 from controller.audit.verify import decisions
-from tests.support.audit.record.table import begun, note
-from tests.support.audit.tools.audit_command import Runs, rounds
-from tests.support.audit.tools.outside import WITNESS, played
+from tests.support.audit.record.table import note, written
+from tests.support.audit.tools.audit_command import Runs, refused, rounds, says
+from tests.support.audit.tools.outside import WITNESS, flip, played
 from tests.support.audit.verifying import cosigned_end
 from tests.support.paths import ROOT
 from tests.support.terminal import terminal
+
+OPENED = "2 hole cards opened as they were committed to"
 
 
 @pytest.fixture
@@ -31,11 +33,8 @@ def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
 
 def test_a_record_in_good_order_is_right(runs: Runs) -> None:
     ran = runs("verify", "--table-key", str(runs.keys / "table.pub"))
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.endswith("RIGHT\n")
-    assert "decisions and refusals replayed by the rules" in ran.out
-    assert "2 hole cards opened as they were committed to" in ran.out
-    assert "NOT PROVEN" not in ran.out
+    says(ran, 0, "decisions and refusals replayed by the rules", OPENED)
+    assert (ran.err, ran.out.endswith("RIGHT\n"), "NOT PROVEN" in ran.out) == ("", True, False)
 
 
 def test_it_is_told_in_json(runs: Runs) -> None:
@@ -47,47 +46,32 @@ def test_it_is_told_in_json(runs: Runs) -> None:
 
 
 def test_a_key_that_only_the_record_names_is_loudly_no_proof(runs: Runs) -> None:
-    ran = runs("verify")
-    assert ran.code == 0
-    assert "THE TABLE'S KEY IS NOT PROVEN: it comes from the record itself" in ran.out
+    says(runs("verify"), 0, "THE TABLE'S KEY IS NOT PROVEN: it comes from the record itself")
 
 
 def test_the_tables_key_is_given_in_any_of_its_forms(runs: Runs) -> None:
-    key = str(table_of(runs))
+    key = str(runs("verify", "--json").json["table_key"])
     file = runs.folder / "vkey"
     file.write_text(key + "\n")
     for given in (key, str(file), str(runs.keys / "table.pub")):
         ran = runs("verify", "--table-key", given)
-        assert ran.code == 0, ran
-        assert "NOT PROVEN" not in ran.out
+        assert (ran.code, "NOT PROVEN" in ran.out) == (0, False), ran
 
 
-def table_of(runs: Runs) -> str:
-    found: str = runs("verify", "--json").json["table_key"]
-    return found
-
-
-def test_another_tables_key_is_found(runs: Runs, tmp_path: Path) -> None:
-    other = Runs(tmp_path / "other", runs.capsys)
-    other.folder.mkdir()
-    other.make(*rounds(1))
-    ran = runs("verify", "--table-key", str(other.keys / "table.pub"))
-    assert ran.code == 1
-    assert "not the one that was given" in ran.out
+def test_another_tables_key_is_found(runs: Runs) -> None:
+    ran = runs("verify", "--table-key", str(runs.another().keys / "table.pub"))
+    says(ran, 1, "not the one that was given")
     assert ran.out.endswith("WRONG\n")
 
 
 def test_what_is_wrong_is_told_with_its_place_and_since_when(runs: Runs) -> None:
     (only,) = segments(runs.record)
     frame = only.frames[20]
-    data = bytearray(only.buffer)
-    data[frame.offset + 100] ^= 1
-    segment_file(runs.record, 1).write_bytes(data)
+    flip(only.file, frame.offset + 100)
     ran = runs("verify")
-    assert ran.code == 1
     place = f"segment 00000001, offset {frame.offset}, seq {frame.seq}, round 1"
-    assert f"wrong: {place}: its CRC is false; records after seq 20 cannot be read" in ran.out
-    assert "all was as it must be" in ran.out
+    words = f"wrong: {place}: its CRC is false; records after seq 20 cannot be read"
+    says(ran, 1, words, "all was as it must be")
     assert ran.out.endswith("WRONG\n")
     (found,) = runs("verify", "--json").json["findings"]
     assert (found["segment"], found["offset"], found["seq"]) == (1, frame.offset, frame.seq)
@@ -100,37 +84,31 @@ def test_what_a_witness_saw_is_held_against_the_record(tmp_path: Path, runs: Run
     note.write_bytes(cosigned_end(record))
     key.write_bytes(witness_text(WITNESS.cosigner))
     given = ("--checkpoint", str(note), "--witness-key", str(key))
-    ran = runs("verify", *given, record=record)
-    assert ran.code == 0
-    assert "are those that archive.example/floor-2 saw on 2026-" in ran.out
-    ran = runs("verify", *given)
-    assert ran.code == 1
-    assert "archive.example/floor-2 has seen holecard/mega-1/" in ran.out
+    words = "are those that archive.example/floor-2 saw on 2026-"
+    says(runs("verify", *given, record=record), 0, words)
+    says(runs("verify", *given), 1, "archive.example/floor-2 has seen holecard/mega-1/")
 
 
 def test_decisions_of_other_code_are_told_by_the_version_that_they_need(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = runs("verify", "--json").json
+    again = runs("verify", "--json").json["again"]
     ours = identity.source_hash(*identity.PROCEDURE)
     for module in (identity, decisions):
         monkeypatch.setattr(module, "source_hash", lambda *packages: "ab" * 32)
     ran = runs("verify")
-    assert ran.code == 3
-    count = code["again"]
-    assert (
-        f"not checked: {count} decisions and refusals were made by {identity.software_name()}, "
-        f"whose procedure's code is {ours}: they can be made again with that version" in ran.out
+    says(
+        ran,
+        3,
+        f"not checked: {again} decisions and refusals were made by {identity.software_name()}, "
+        f"whose procedure's code is {ours}: they can be made again with that version",
     )
     assert ran.out.endswith("RIGHT AS FAR AS IT COULD BE CHECKED\n")
     assert runs("verify", "--json").json["exit"] == 3
 
 
 def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
-    ran = runs("verify", "--no-replay")
-    assert ran.code == 0
-    assert "were not replayed: --no-replay" in ran.out
-    assert "2 hole cards opened as they were committed to" in ran.out
+    says(runs("verify", "--no-replay"), 0, "were not replayed: --no-replay", OPENED)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +137,7 @@ def test_what_decisions_say_can_be_left_out(runs: Runs) -> None:
     ],
 )
 def test_mistakes_are_said(runs: Runs, options: list[str], words: str) -> None:
-    ran = runs("verify", *(one.format(folder=runs.folder) for one in options))
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.line
+    refused(runs("verify", *(one.format(folder=runs.folder) for one in options)), words)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +152,7 @@ def test_mistakes_are_said(runs: Runs, options: list[str], words: str) -> None:
 def test_a_place_without_a_record_is_told(runs: Runs, make: object, words: str) -> None:
     place = runs.folder / "elsewhere"
     make(place)  # type: ignore[operator]
-    ran = runs("verify", record=place)
-    assert (ran.code, ran.out) == (2, "")
-    assert words in ran.line
+    refused(runs("verify", record=place), words)
 
 
 # --- on both cores, at a terminal -------------------------------------------------------------
@@ -199,9 +173,7 @@ def test_several_processes_find_the_same(long: Path, runs: Runs) -> None:
     assert len(files) > 4
     for spoilt in (None, files[2], files[-1]):
         if spoilt is not None:
-            data = bytearray(spoilt.read_bytes())
-            data[4000] ^= 4
-            spoilt.write_bytes(data)
+            flip(spoilt, 4000, 4)
         one, two = (runs("verify", "--json", "--jobs", str(n), record=long) for n in (1, 2))
         assert (one.code, one.out) == (two.code, two.out)
         assert one.code == (0 if spoilt is None else 1)
@@ -243,9 +215,8 @@ def alive(pids: set[int]) -> list[int]:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_whatever_ends_it_leaves_no_process_behind(how: signal.Signals, tmp_path: Path) -> None:
     """An interrupt as a terminal sends it, to all processes at once; a kill to the first alone."""
-    record = played(tmp_path / "record", rounds=1500)
     run = subprocess.Popen(
-        command(str(record), "--jobs", "2"),
+        command(str(played(tmp_path / "record", rounds=1500)), "--jobs", "2"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -270,8 +241,7 @@ def test_whatever_ends_it_leaves_no_process_behind(how: signal.Signals, tmp_path
 def test_the_tables_key_of_a_record_that_cannot_be_read_does_not_matter(runs: Runs) -> None:
     segment_file(runs.record, 1).write_bytes(b"")
     ran = runs("verify", "--table-key", str(runs.keys / "table.pub"))
-    assert ran.code == 1
-    assert "is no segment of a record" in ran.out
+    says(ran, 1, "is no segment of a record")
 
 
 # --- what is no regular file: it is named, and never waited for -------------------------------
@@ -325,8 +295,9 @@ def test_a_segment_that_is_none_is_named(name: str, runs: Runs) -> None:
     for command in ("verify", "tail", "show", "rebuild-index"):
         code, said = ran("audit", command, runs.record)
         assert (code, words in said) == (1, True), (command, said)
-    script = runs.folder / "rounds.json"
-    code, said = ran("script", "run", script, "--record", runs.record, "--keys", runs.keys)
+    code, said = ran(
+        "script", "run", runs.folder / "rounds.json", "--record", runs.record, "--keys", runs.keys
+    )
     assert (code, words in said) == (1, True), said
     assert ran(runs.record, program=(str(ROOT / "controller/audit/verify_record.py"),))[0] == 1
 
@@ -335,18 +306,14 @@ def test_a_segment_that_is_none_is_named(name: str, runs: Runs) -> None:
 def test_a_case_leaves_out_what_can_be_no_segment(name: str, tmp_path: Path) -> None:
     make, words = STRANGE[name]
     place, case = tmp_path / "record", tmp_path / "case"
-    log = begun(place)
-    for _ in range(8):
-        log.write([note("x", 5000)])
-    log.close()
+    written(place, *[note("x", 5000)] * 8)
     assert len(numbers(place)) > 2
     make(segment_file(place, 2))
     _, said = ran("audit", "export", place, "--out", case)
     assert f"segment 2: {words}" in said
     assert "00000002.seg: is no segment, and not in this case" in said
-    names = [file.name for file in (case / "record" / "segments").iterdir()]
-    assert "00000002.seg" not in names
-    assert "00000003.seg" in names
+    there = case / "record" / "segments"
+    assert [(there / f"{number:08d}.seg").exists() for number in (2, 3)] == [False, True]
 
 
 def test_notes_and_tails_that_are_no_files_are_named(runs: Runs) -> None:

@@ -1,11 +1,13 @@
 """Sealed cases: what is in them, that they are always the same, and that others can check them."""
 
 import base64
+import errno
 import json
 import os
 import re
 import shutil
 import zipfile
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,16 +27,18 @@ from controller.audit.replay import decode_decision
 from controller.audit.witness import store_notes
 from controller.errors import UsageProblem
 from controller.procedure.model.events import HoleDealt, HoleRevealed
-from tests.support.audit.record.table import begun, note
+from tests.support.audit.record.table import begun, failing, note
 from tests.support.audit.tools.outside import (
     VERIFIER,
     WITNESS,
     bytes_of,
     end_after,
     files_in,
+    flip,
     grow,
     of_round,
     origin_of,
+    overwrite,
     play,
     played,
     root_of,
@@ -43,7 +47,7 @@ from tests.support.audit.tools.outside import (
     verified_by_others,
     wanted,
 )
-from tests.support.audit.witnessing import seen_by
+from tests.support.audit.witnessing import cut, seen_by
 
 # --- for others -------------------------------------------------------------------------------
 
@@ -70,8 +74,9 @@ def test_a_case_of_rounds_is_right_for_others(pick: Selection, dealt: Path, tmp_
     assert told["signed_through"] >= last[-1]
     assert check_case(folder).right
     for turn in range(pick.first, pick.last + 1):
-        data = (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()
-        found = verify_proof("p", decode_proof("p", data), key)
+        found = verify_proof(
+            "p", decode_proof("p", (folder / "proofs" / f"round-{turn:08d}.json").read_bytes()), key
+        )
         whole_round = of_round(dealt, turn)
         if turn == 24 and whole_round[-1].kind == "checkpoint":
             whole_round.pop()  # the last of all: nothing is signed behind it
@@ -81,10 +86,7 @@ def test_a_case_of_rounds_is_right_for_others(pick: Selection, dealt: Path, tmp_
 
 def test_an_altered_segment_is_found_by_others(dealt: Path, tmp_path: Path) -> None:
     case = export_case(dealt, tmp_path / "case", Selection())
-    segment = case.out / "record" / "segments" / "00000001.seg"
-    data = bytearray(segment.read_bytes())
-    data[5000] ^= 1
-    segment.write_bytes(data)
+    flip(case.out / "record" / "segments" / "00000001.seg", 5000)
     code, told = verified_by_others(case.out)
     assert (code, told["wrong"]["segment"]) == (1, "00000001.seg")
     assert check_case(case.out).wrong == ("record/segments/00000001.seg: was changed",)
@@ -95,10 +97,7 @@ def test_a_cut_off_record_is_found_by_others_through_its_witness(
 ) -> None:
     made = seen_by(record, tmp_path / "archive")
     store_notes(record, [("a", made.note.encode())], WITNESS.cosigner)
-    last = list(segments(record))[-1]
-    with last.file.open("r+b") as file:
-        file.seek(last.frames[-4].offset)
-        file.write(bytes(last.end - last.frames[-4].offset))
+    cut(record, max(one.number for one in segments(record)), 4)
     case = export_case(record, tmp_path / "case", Selection())
     assert f"record/cosigned/{made.size}.note" in wanted(case)
     code, told = verified_by_others(case.out)
@@ -124,17 +123,17 @@ def rounds_in(segment: Any) -> set[int]:
     return {json.loads(frame.data)["round"] for frame in segment.frames}
 
 
-def test_the_segments_up_to_the_checkpoint_over_the_last_record_are_in_it(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record, size=8192)
-    play(log, 1, 1)
-    while len(list(segments(record))) < 2:
-        log.write([note("of round 2", 90, round=2)])
-    while len(list(segments(record))) < 3:
-        log.write([note("of round 3", 90, round=3)])
-    log.close()
-    assert max(one.seq for one in of_round(record, 2)) <= list(segments(record))[1].after.seq
-    assert export_case(record, tmp_path / "case", Selection(2, 2)).manifest.segments == (1, 3)
+def test_the_segments_up_to_the_checkpoint_over_the_last_record_are_in_it(
+    tmp_path: Path, place: Path
+) -> None:
+    with closing(begun(place, size=8192)) as log:
+        play(log, 1, 1)
+        while len(list(segments(place))) < 2:
+            log.write([note("of round 2", 90, round=2)])
+        while len(list(segments(place))) < 3:
+            log.write([note("of round 3", 90, round=3)])
+    assert max(one.seq for one in of_round(place, 2)) <= list(segments(place))[1].after.seq
+    assert export_case(place, tmp_path / "case", Selection(2, 2)).manifest.segments == (1, 3)
 
 
 def test_notes_keys_and_hashes_are_in_it(record: Path, tmp_path: Path) -> None:
@@ -174,8 +173,9 @@ def test_proofs_lead_to_what_a_witness_saw(record: Path, tmp_path: Path) -> None
 def test_a_note_that_is_not_of_the_record_is_remarked(record: Path, tmp_path: Path) -> None:
     made = seen_by(record, tmp_path / "archive")
     (record / "cosigned").mkdir()
-    wrong = made.note.replace(made.note.split("\n")[2], "A" * 43 + "=")
-    (record / "cosigned" / f"{made.size}.note").write_text(wrong, "utf-8")
+    (record / "cosigned" / f"{made.size}.note").write_text(
+        made.note.replace(made.note.split("\n")[2], "A" * 43 + "="), "utf-8"
+    )
     case = export_case(record, tmp_path / "case", Selection(2, 2))
     (remark,) = case.manifest.remarks
     assert f"cosigned/{made.size}.note: this record has no such checkpoint" in remark
@@ -186,8 +186,9 @@ def test_a_day_is_exported(record: Path, tmp_path: Path) -> None:
     (day,) = {one.day for _, one in records(record)}
     case = export_case(record, tmp_path / "case", Selection(day=day))
     assert (case.manifest.exported.what, case.manifest.exported.day) == ("day", day)
-    proofs = [path for path in wanted(case) if path.startswith("proofs/")]
-    assert len(proofs) == len({one.round for _, one in records(record)} - {0})
+    assert len([path for path in wanted(case) if path.startswith("proofs/")]) == len(
+        {one.round for _, one in records(record)} - {0}
+    )
 
 
 @pytest.mark.parametrize("pick", [Selection(99, 120), Selection(day="1999-01-01")])
@@ -200,9 +201,7 @@ def test_what_is_not_there_is_not_exported(pick: Selection, record: Path, tmp_pa
 def test_what_was_set_aside_is_in_it(tmp_path: Path) -> None:
     record = played(tmp_path / "record", 1)
     segment = next(segments(record))
-    with segment.file.open("r+b") as file:
-        file.seek(segment.end)
-        file.write(b"\x80\0\0\0half")
+    overwrite(segment.file, segment.end, b"\x80\0\0\0half")
     grow(record)
     (tail,) = (record / "tails").iterdir()
     case = export_case(record, tmp_path / "case", Selection())
@@ -224,8 +223,9 @@ def test_no_card_that_lies_face_down_is_in_it(dealt: Path, tmp_path: Path) -> No
     end_after(record, made[dealt_at + 1][0].seq)
     turn = made[dealt_at][0].round
     for pick in (Selection(), Selection(turn, turn)):
-        case = export_case(record, tmp_path / f"case-{pick.first}", pick)
-        every = b"".join(files_in(case.out).values())
+        every = b"".join(
+            files_in(export_case(record, tmp_path / f"case-{pick.first}", pick).out).values()
+        )
         assert b'"HoleDealt"' in every
         raw = bytes.fromhex(opening)
         for form in (raw, opening.encode(), base64.b64encode(raw).rstrip(b"="), raw[:32]):
@@ -261,8 +261,9 @@ def test_a_zip_tells_nothing_of_who_made_it(record: Path, tmp_path: Path) -> Non
 
 
 def test_the_names_in_it_are_those_of_the_page(record: Path, tmp_path: Path) -> None:
-    made = seen_by(record, tmp_path / "archive")
-    store_notes(record, [("a", made.note.encode())], WITNESS.cosigner)
+    store_notes(
+        record, [("a", seen_by(record, tmp_path / "archive").note.encode())], WITNESS.cosigner
+    )
     case = export_case(record, tmp_path / "case", Selection(1, 2))
     page = (case.out / "FORMAT.md").read_text("utf-8")
     for path in wanted(case):
@@ -276,18 +277,18 @@ def test_the_names_in_it_are_those_of_the_page(record: Path, tmp_path: Path) -> 
 # --- a record in use --------------------------------------------------------------------------
 
 
-def test_a_record_that_is_written_is_exported_and_goes_on(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record)
-    play(log, 1, 4)
-    log.write([note("of round 5, not signed", round=5)])
-    case = export_case(record, tmp_path / "case", Selection(4, 5))
-    later = f"records from {log.where.seq} on were not signed yet: no proofs"
-    assert case.manifest.remarks == (later,)
-    proofs = [path for path in wanted(case) if path.startswith("proofs/")]
-    assert proofs == ["proofs/round-00000004.json"]
-    play(log, 5, 5)
-    log.close()
+def test_a_record_that_is_written_is_exported_and_goes_on(tmp_path: Path, place: Path) -> None:
+    with closing(begun(place)) as log:
+        play(log, 1, 4)
+        log.write([note("of round 5, not signed", round=5)])
+        case = export_case(place, tmp_path / "case", Selection(4, 5))
+        assert case.manifest.remarks == (
+            f"records from {log.where.seq} on were not signed yet: no proofs",
+        )
+        assert [path for path in wanted(case) if path.startswith("proofs/")] == [
+            "proofs/round-00000004.json"
+        ]
+        play(log, 5, 5)
     code, told = verified_by_others(case.out)
     assert code in (0, 3)
     assert told["wrong"] is None
@@ -319,9 +320,7 @@ def test_what_stays_behind_the_last_record_is_exported_as_it_lies(
     record: Path, tmp_path: Path
 ) -> None:
     last = list(segments(record))[-1]
-    with last.file.open("r+b") as file:
-        file.seek(last.end)
-        file.write(b"\x80\0\0\0half of a write")
+    overwrite(last.file, last.end, b"\x80\0\0\0half of a write")
     case = export_case(record, tmp_path / "case", Selection())
     assert (
         case.out / "record" / "segments" / last.file.name
@@ -331,10 +330,7 @@ def test_what_stays_behind_the_last_record_is_exported_as_it_lies(
 
 
 def test_a_damaged_record_is_exported_as_evidence(record: Path, tmp_path: Path) -> None:
-    file = segment_file(record, 2)
-    data = bytearray(file.read_bytes())
-    data[3000] ^= 1
-    file.write_bytes(data)
+    flip(segment_file(record, 2), 3000)
     with pytest.raises(RecordDamaged):
         export_case(record, tmp_path / "rounds", Selection(8, 8))
     assert not (tmp_path / "rounds").exists()
@@ -421,12 +417,9 @@ def test_a_place_that_will_not_do_is_refused(
 def test_a_disk_that_is_full_leaves_nothing(
     call: str, name: str, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     if call == "shutil.copyfileobj" and name == "case":
         call = "os.rename"  # only a zip is copied together
-    monkeypatch.setattr(f"controller.audit.export.case_folder.{call}", full)
+    monkeypatch.setattr(f"controller.audit.export.case_folder.{call}", failing(errno.ENOSPC))
     monkeypatch.setattr(
         "controller.audit.export.case.log_access", lambda *_, **__: SimpleNamespace(who="x")
     )

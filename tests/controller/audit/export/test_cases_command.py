@@ -28,16 +28,18 @@ from controller.audit.read.access_log import access_log_file
 from controller.audit.read.lookup import NoMatch, Selection
 from controller.audit.read.reader import records
 from controller.errors import UsageProblem
-from tests.support.audit.record.table import begun, device_report
+from tests.support.audit.record.table import device_report, failing, written
 from tests.support.audit.tools.outside import (
     audit,
     bytes_of,
     files_in,
+    flip,
     grow,
     leaves_of,
     of_round,
     origin_of,
     played,
+    printed,
     root_of,
     table_key,
 )
@@ -80,10 +82,8 @@ def test_a_checkpoint_goes_there_and_back(
     words = f"{origin_of(record)}: {now.size} records, continues the {said.size} seen before"
     assert err == f"holecard: {words}\n"
     bring = ("witnessed", record, tmp_path / "w.note", "--witness-key", witness_key(keys))
-    assert audit(*bring) == 0
-    assert capsys.readouterr().out == f"{now.size}.note: brought\n"
-    assert audit(*bring, "--json") == 0
-    (told,) = json.loads(capsys.readouterr().out)
+    assert (audit(*bring), capsys.readouterr().out) == (0, f"{now.size}.note: brought\n")
+    (told,) = json.loads(printed(capsys, 0, *bring, "--json").out)
     assert told == {"size": now.size, "file": f"{now.size}.note", "new": False}
     assert files_in(record / "cosigned")[f"{now.size}.note"] == (tmp_path / "w.note").read_bytes()
 
@@ -139,17 +139,14 @@ def test_a_proof_of_a_round_is_made_and_checked(record: Path, tmp_path: Path, ca
     (look,) = map(json.loads, access_log_file(record).read_text("utf-8").splitlines())
     assert (look["who"], look["what"], look["of"]) == ("Eve", "prove", "round 4")
     record.rename(tmp_path / "gone")
-    assert audit("check-proof", proof, "--table-key", key) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, 0, "check-proof", proof, "--table-key", key).out
     assert f"{key.name.removesuffix('/table')}: signed by the table" in out
     assert "note of round 4, " in out
     assert audit("check-proof", proof, "--table-key", key, "--json") == 0
     assert json.loads(capsys.readouterr().out)["witnessed"] is None
     proof.write_text(proof.read_text("utf-8").replace("round 4, 2", "round 4, 3"), "utf-8")
-    assert audit("check-proof", proof, "--table-key", key) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "is not in the tree of the checkpoint" in err
+    out, err = printed(capsys, 1, "check-proof", proof, "--table-key", key)
+    assert (out, "is not in the tree of the checkpoint" in err) == ("", True)
 
 
 def test_a_proof_against_what_a_witness_saw(
@@ -162,8 +159,7 @@ def test_a_proof_against_what_a_witness_saw(
     assert audit("prove", record, "--seq", 3, 9, "--checkpoint", seen, "--json") == 0
     capsys.readouterr()
     check = ("check-proof", proof, "--table-key", table_key(record))
-    assert audit(*check, "--witness-key", witness_key(keys)) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, 0, *check, "--witness-key", witness_key(keys)).out
     assert "a witness saw " in out
     assert "grown from 7 records" in out
 
@@ -179,19 +175,15 @@ def test_a_proof_on_stdout_is_the_file(record: Path, tmp_path: Path, capsys: Out
 def test_a_case_is_made_and_checked(record: Path, tmp_path: Path, capsys: Out) -> None:
     case = tmp_path / "case.zip"
     more = ("--by", "Eve", "--reason", "complaint 7")
-    assert audit("export", record, "--round", "3-4", "--out", case, *more) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, 0, "export", record, "--round", "3-4", "--out", case, *more).out
     seal = out.split()[-1]
     assert f"rounds 3 to 4 of {origin_of(record)}" in out
     assert audit("check-case", case, "--seal", seal) == 0
     assert capsys.readouterr() == (f"right: 10 files, seal {seal}\n", "")
     assert audit("check-case", case, "--seal", "00" * 32) == 1
     assert "manifest.json: is not the one that was sealed" in capsys.readouterr().out
-    data = bytearray(case.read_bytes())
-    data[len(data) // 2] ^= 1
-    case.write_bytes(data)
-    assert audit("check-case", case, "--json") == 1
-    assert not json.loads(capsys.readouterr().out)["right"]
+    flip(case, case.stat().st_size // 2)
+    assert not json.loads(printed(capsys, 1, "check-case", case, "--json").out)["right"]
 
 
 def test_an_export_as_json(record: Path, tmp_path: Path, capsys: Out) -> None:
@@ -201,8 +193,7 @@ def test_an_export_as_json(record: Path, tmp_path: Path, capsys: Out) -> None:
 
 
 def test_lines_go_to_stdout_or_a_file(record: Path, tmp_path: Path, capsys: Out) -> None:
-    assert audit("export", record, "--format", "jsonl") == 0
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 0, "export", record, "--format", "jsonl")
     assert (out.encode(), err) == (b"\n".join(bytes_of(record)) + b"\n", "")
     file = tmp_path / "r.csv"
     assert audit("export", record, "--round", 2, "--format", "csv", "--out", file) == 0
@@ -210,8 +201,9 @@ def test_lines_go_to_stdout_or_a_file(record: Path, tmp_path: Path, capsys: Out)
     assert capsys.readouterr().out == f"{file}: round 2, {count} records\n"
     (day,) = {one.day for one in of_round(record, 2)}
     assert audit("export", record, "--day", day, "--format", "csv") == 0
-    looked = [json.loads(line)["what"] for line in access_log_file(record).read_text().splitlines()]
-    assert looked == ["export jsonl", "export csv", "export csv"]
+    assert [
+        json.loads(line)["what"] for line in access_log_file(record).read_text().splitlines()
+    ] == ["export jsonl", "export csv", "export csv"]
 
 
 def test_what_is_not_there_is_exit_1(record: Path, tmp_path: Path, capsys: Out) -> None:
@@ -284,15 +276,12 @@ def test_mistakes_are_exit_2_and_change_nothing(
     monkeypatch.chdir(tmp_path)
     before = files_in(tmp_path)
     stand_for = {"R": str(record), "KEY": str(table_key(record)), "WITNESS": witness_key(keys)}
-    assert audit(*(stand_for.get(word, word) for word in words)) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
+    out, err = printed(capsys, 2, *(stand_for.get(word, word) for word in words))
+    assert (out, err.count("\n"), files_in(tmp_path)) == ("", 1, before)
     assert err.startswith("holecard: ")
     assert allowed in err
     assert err.count("allowed:") <= 1
     assert "PRIVATE" not in err
-    assert err.count("\n") == 1
-    assert files_in(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -312,10 +301,8 @@ def test_mistakes_are_exit_2_and_change_nothing(
     ],
 )
 def test_wrong_arguments_are_exit_2(words: list[str], capsys: Out) -> None:
-    assert audit(*words) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("usage: holecard audit")
+    out, err = printed(capsys, 2, *words)
+    assert (out, err.startswith("usage: holecard audit")) == ("", True)
 
 
 def test_an_output_that_is_full_is_exit_74(record: Path) -> None:
@@ -345,10 +332,7 @@ def test_a_place_that_is_full_is_no_mistake_of_the_user(
 ) -> None:
     """The command makes 74 of what leaves it as the disk's own word."""
 
-    def refuses(*_: object) -> None:
-        raise OSError(problem, os.strerror(problem))
-
-    monkeypatch.setattr("controller.audit.export.case_folder.os.rename", refuses)
+    monkeypatch.setattr("controller.audit.export.case_folder.os.rename", failing(problem))
     arguments = Namespace(
         record=str(record), out=str(tmp_path / "case"), round=None, day=None, format="case",
         by=None, reason=None, json=False,
@@ -362,32 +346,26 @@ def test_a_place_that_is_full_is_no_mistake_of_the_user(
 def test_a_look_that_cannot_be_written_is_exit_2(record: Path, tmp_path: Path, capsys: Out) -> None:
     access_log_file(record).mkdir()
     for words in (("export", record, "--out", tmp_path / "case"), ("prove", record, "--seq", 1)):
-        assert audit(*words) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert "nobody looks without it" in err
+        out, err = printed(capsys, 2, *words)
+        assert (out, "nobody looks without it" in err) == ("", True)
     assert not (tmp_path / "case").exists()
 
 
 def test_progress_is_shown_on_a_terminal_only(
     record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Out
 ) -> None:
-    assert audit("export", record, "--out", tmp_path / "a.zip") == 0
-    assert "segment" not in capsys.readouterr().err
+    assert "segment" not in printed(capsys, 0, "export", record, "--out", tmp_path / "a.zip").err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert audit("export", record, "--out", tmp_path / "b.zip") == 0
-    assert "\rsegment 2 " in capsys.readouterr().err
+    assert "\rsegment 2 " in printed(capsys, 0, "export", record, "--out", tmp_path / "b.zip").err
 
 
 # --- records as JSON Lines and as CSV ---------------------------------------------------------
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u3000=1", "\uff1d1"]
-
-
 def table_of(record: Path, pick: Selection) -> list[dict[str, str]]:
-    text = b"".join(record_rows(record, pick, "csv")).decode()
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+    return list(
+        csv.DictReader(io.StringIO(b"".join(record_rows(record, pick, "csv")).decode(), newline=""))
+    )
 
 
 def the_note(record: Path) -> dict[str, str]:
@@ -403,8 +381,7 @@ def test_json_lines_are_the_bytes_of_the_record(whole: Path) -> None:
 
 def test_a_line_of_csv_says_what_the_record_does(whole: Path) -> None:
     for line, (_, one) in zip(table_of(whole, Selection()), records(whole), strict=True):
-        assert tuple(line) == COLUMNS
-        assert (line["seq"], line["round"]) == (str(one.seq), str(one.round))
+        assert (tuple(line), line["seq"], line["round"]) == (COLUMNS, str(one.seq), str(one.round))
         assert (line["kind"], line["name"]) == (one.kind, one.by.name)
         assert json.loads(line["data"]) == json.loads(bytes(one.data))
         assert (line["utc_us"], line["time"]) == (str(one.utc), time_text(one.utc))
@@ -419,17 +396,15 @@ def test_only_what_is_picked_is_in_it(whole: Path) -> None:
         list(record_rows(whole, Selection(77, 77), "csv"))
 
 
-@pytest.mark.parametrize("text", FORMULAS)
-def test_what_people_typed_is_never_a_formula(text: str, tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record)
-    log.write([RecordEntry("note", RecordActor("dealer", text), {"text": text}, 7)])
-    log.write([device_report(text, 1)])
-    log.close()
-    line = the_note(record)
-    assert line["name"] == f"'{text}"
-    assert json.loads(line["data"]) == {"text": text}
-    device = next(one for one in table_of(record, Selection()) if one["device"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u3000=1", "\uff1d1"]
+)
+def test_what_people_typed_is_never_a_formula(text: str, place: Path) -> None:
+    by = RecordActor("dealer", text)
+    written(place, RecordEntry("note", by, {"text": text}, 7), device_report(text, 1))
+    line = the_note(place)
+    assert (line["name"], json.loads(line["data"])) == (f"'{text}", {"text": text})
+    device = next(one for one in table_of(place, Selection()) if one["device"])
     assert device["device"] == f"'{text}"
 
 
@@ -441,20 +416,12 @@ def test_no_cell_begins_as_a_formula_does(text: str) -> None:
     assert not cell.startswith(("\t", "\r", "\n"))
 
 
-def test_numbers_stay_numbers_and_texts_stay_whole(tmp_path: Path) -> None:
-    record = tmp_path / "record"
+def test_numbers_stay_numbers_and_texts_stay_whole(place: Path) -> None:
     words = 'a "word", and; another\nline\u2028 \N{PLAYING CARD BACK}'
     cursor = DeviceCursor("SHOE-1", 7, 12, "00" * 8)
-    log = begun(record)
-    log.write(
-        [
-            RecordEntry(
-                "note", RecordActor("player", words, 3), {"text": words}, 2, cause=1, cursor=cursor
-            )
-        ]
-    )
-    log.close()
-    line = the_note(record)
+    by = RecordActor("player", words, 3)
+    written(place, RecordEntry("note", by, {"text": words}, 2, cause=1, cursor=cursor))
+    line = the_note(place)
     assert (line["name"], line["seat"], line["cause"]) == (words, "3", "1")
     assert (line["device"], line["device_epoch"], line["device_seq"]) == ("SHOE-1", "7", "12")
 

@@ -11,7 +11,7 @@ from controller.audit.errors import NoRecord, RecordProblem
 from controller.audit.export import check_case, export_case
 from controller.audit.export.case_folder import CaseProblem
 from controller.audit.read.lookup import Selection
-from tests.support.audit.tools.outside import files_in
+from tests.support.audit.tools.outside import files_in, flip
 
 SEGMENT = "record/segments/00000001.seg"
 
@@ -62,9 +62,7 @@ def added_to(case: Path) -> str:
 
 
 def changed(case: Path) -> str:
-    data = bytearray((case / "verify_record.py").read_bytes())
-    data[100] ^= 1
-    (case / "verify_record.py").write_bytes(data)
+    flip(case / "verify_record.py", 100)
     return "verify_record.py: was changed"
 
 
@@ -78,9 +76,6 @@ def renamed(case: Path) -> str:
     return "FORMAT.md: is missing; 'FORM.md': is not of this case"
 
 
-HARMS = [missing, emptied, cut_off, added_to, changed, extra, renamed]
-
-
 @pytest.mark.parametrize("form", ["case", "case.zip"])
 def test_a_case_that_nobody_touched_is_right(form: str, made: Path) -> None:
     found = check_case(made / form)
@@ -88,7 +83,7 @@ def test_a_case_that_nobody_touched_is_right(form: str, made: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", [missing, emptied, cut_off, added_to, changed, extra, renamed])
 def test_each_harm_is_told_by_name(harm: Callable[[Path], str], pack: bool, case: Path) -> None:
     words = harm(case)
     found = check_case(zipped(case) if pack else case)

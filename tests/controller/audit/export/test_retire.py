@@ -14,7 +14,7 @@ from controller.audit.export import check_case, export_case
 from controller.audit.export.retire import InvalidRecord, NothingToRetire
 from controller.audit.files import LOCK
 from controller.audit.format.notes import SigningKey, parse_checkpoint, parse_note, table_name
-from controller.audit.format.segments import numbers
+from controller.audit.format.segments import numbers, segment_file
 from controller.audit.index import Index, RecordQuery, find
 from controller.audit.keys import witness_text
 from controller.audit.proofs import last_signed, make_proof, seqs_of_round
@@ -56,6 +56,21 @@ from tests.support.audit.witnessing import seen_by
 __all__ = ["made", "old"]
 
 
+@pytest.fixture
+def note(old: Aged, tmp_path: Path) -> Path:
+    """The note of a retirement of the first two days."""
+    retired(old.record, DAYS[2], tmp_path / "old.zip")
+    (file,) = (old.record / "retired").iterdir()
+    return file
+
+
+@pytest.fixture
+def runs(old: Aged, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
+    runs = Runs(tmp_path, capsys)
+    runs.record = old.record
+    return runs
+
+
 def test_whole_segments_of_older_days_go_and_no_others(old: Aged, tmp_path: Path) -> None:
     before, last = bytes_of(old.record), ends_of(old.record)[DAYS[1]]
     data = files_in(old.record / "segments")
@@ -63,11 +78,11 @@ def test_whole_segments_of_older_days_go_and_no_others(old: Aged, tmp_path: Path
     assert (found.retirement.segments, found.retirement.days) == ((1, last), (DAYS[0], DAYS[1]))
     assert numbers(old.record)[0] == last + 1
     left = bytes_of(old.record)
-    assert before[-len(left) :] == left
-    assert found.retirement.records == (1, len(before) - len(left))
+    assert (before[-len(left) :], found.retirement.records) == (left, (1, len(before) - len(left)))
     assert DAYS[2] in {one.day for _, one in records(old.record)}
-    kept = {name: one for name, one in data.items() if name > f"{last:08d}.seg"}
-    assert files_in(old.record / "segments") == kept
+    assert files_in(old.record / "segments") == {
+        name: one for name, one in data.items() if name > f"{last:08d}.seg"
+    }
     first, *more = right(old.record)
     assert more == []
     seq, case = found.retirement.records[1], sha256((tmp_path / "old.zip").read_bytes()).hexdigest()
@@ -108,8 +123,7 @@ def test_a_case_that_is_brought_back_makes_the_record_whole(old: Aged, tmp_path:
     retired(old.record, DAYS[2], tmp_path / "old.zip")
     for file in (unpack(tmp_path / "old.zip", tmp_path / "case") / "record" / "segments").iterdir():
         shutil.copy(file, old.record / "segments")
-    assert bytes_of(old.record) == whole
-    assert len(right(old.record)) == 1
+    assert (bytes_of(old.record), len(right(old.record))) == (whole, 1)
     assert retired(old.record, DAYS[2], tmp_path / "old.zip").ended  # and out again
     assert len(right(old.record)) == 1
 
@@ -207,13 +221,13 @@ def test_what_a_witness_saw_before_is_still_held(old: Aged, tmp_path: Path) -> N
     said = retired(old.record, DAYS[2], tmp_path / "old.zip").retirement
     key = tmp_path / "witness.pub"
     key.write_bytes(witness_text(WITNESS.cosigner))
-    for at, note in enumerate(old.notes):
-        seen = seen_by_witness(note, WITNESS.cosigner)
+    for at, seen_note in enumerate(old.notes):
+        seen = seen_by_witness(seen_note, WITNESS.cosigner)
         assert (seen.checkpoint.size < said.records[1]) == (at < 1)
         report = report_of(old.record, witness=seen, table_key=table_key(old.record))
         assert (report.code, report.witnessed) == (0, seen.checkpoint.size)
         file = tmp_path / f"{at}.note"
-        file.write_bytes(note)
+        file.write_bytes(seen_note)
         told = by_others(old.record, "--checkpoint", str(file), "--witness-key", str(key))
         assert (told["exit"], told["wrong"], told["not_checked"]) == (0, None, {})
         assert told["held_by_witness_at"] is not None
@@ -243,11 +257,9 @@ def test_a_witness_that_has_not_looked_for_long_is_held_against_the_root_that_st
 
 
 def test_a_note_that_says_something_else_is_no_beginning_for_a_witness(
-    old: Aged, tmp_path: Path
+    old: Aged, note: Path, tmp_path: Path
 ) -> None:
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
-    (file,) = (old.record / "retired").iterdir()
-    file.write_bytes(file.read_bytes().replace(b'"Bo"', b'"Al"'))
+    note.write_bytes(note.read_bytes().replace(b'"Bo"', b'"Al"'))
     with pytest.raises(RecordDamaged, match="not what the table's key has signed"):
         seen_by(old.record, tmp_path / "another", NOW)
 
@@ -256,37 +268,30 @@ def test_a_note_that_says_something_else_is_no_beginning_for_a_witness(
 
 
 def test_what_was_retired_is_told_where_it_is_asked_for(
-    old: Aged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: Aged, tmp_path: Path, runs: Runs
 ) -> None:
     said = retired(old.record, DAYS[2], tmp_path / "old.zip").retirement
-    runs = Runs(tmp_path, capsys)
-    runs.record = old.record
     told = f"was retired on 2027-02-14 08:00:00 UTC, case sha256 {said.case}"
-    for words in (
-        ("show", "--round", "2"),
-        ("export", "--round", "2", "--out", str(tmp_path / "r2.zip")),
-        ("export", "--round", "2", "--format", "csv"),
-        ("prove", "--round", "2", "--out", str(tmp_path / "r2.json")),
+    for what, words in (
+        ("round 2", ("show", "--round", "2")),
+        ("round 2", ("export", "--round", "2", "--out", str(tmp_path / "r2.zip"))),
+        ("round 2", ("export", "--round", "2", "--format", "csv")),
+        ("round 2", ("prove", "--round", "2", "--out", str(tmp_path / "r2.json"))),
+        ("record 7", ("show", "--seq", "7")),
+        ("record 7", ("prove", "--seq", "7")),
+        (f"gaming day {DAYS[0]}", ("export", "--day", DAYS[0], "--out", str(tmp_path / "d.zip"))),
     ):
         ran = runs(*words)
-        assert (ran.code, f"round 2 {told}" in ran.line) == (1, True), (words, ran)
-    for words in (("show", "--seq", "7"), ("prove", "--seq", "7")):
-        ran = runs(*words)
-        assert (ran.code, f"record 7 {told}" in ran.line) == (1, True), (words, ran)
-    ran = runs("export", "--day", DAYS[0], "--out", str(tmp_path / "d.zip"))
-    assert (ran.code, f"gaming day {DAYS[0]} {told}" in ran.line) == (1, True)
-    ran = runs("show", "--round", "99")
-    assert "nothing was found in the record" in ran.line
+        assert (ran.code, f"{what} {told}" in ran.line) == (1, True), (words, ran)
+    assert "nothing was found in the record" in runs("show", "--round", "99").line
 
 
 def test_what_stays_is_shown_proven_indexed_and_exported(
-    old: Aged, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: Aged, tmp_path: Path, runs: Runs
 ) -> None:
     with Index.open_or_rebuild(old.record) as index:
         index.catch_up()
     retired(old.record, DAYS[2], tmp_path / "old.zip")
-    runs = Runs(tmp_path, capsys)
-    runs.record = old.record
     for words in (
         ("show", "--round", "16"),
         ("show", "--kind", "note"),
@@ -330,58 +335,50 @@ def test_what_stays_is_shown_proven_indexed_and_exported(
         ("/table ", "/tabel "),
     ],
 )
-def test_a_changed_note_is_found(was: str, becomes: str, old: Aged, tmp_path: Path) -> None:
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
-    (file,) = (old.record / "retired").iterdir()
-    text, count = re.subn(was, becomes, file.read_text("utf-8"), count=1)
+def test_a_changed_note_is_found(was: str, becomes: str, old: Aged, note: Path) -> None:
+    text, count = re.subn(was, becomes, note.read_text("utf-8"), count=1)
     assert count == 1
-    file.write_text(text, encoding="utf-8")
+    note.write_text(text, encoding="utf-8")
     assert "retired/" in wrong(old.record)
 
 
-def test_any_flipped_bit_of_a_note_is_found(old: Aged, tmp_path: Path) -> None:
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
-    (file,) = (old.record / "retired").iterdir()
-    data = file.read_bytes()
+def test_any_flipped_bit_of_a_note_is_found(old: Aged, note: Path) -> None:
+    data = note.read_bytes()
     for at in range(0, len(data), 211):
-        file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        note.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         wrong(old.record)
 
 
-def test_without_its_note_a_record_is_not_whole(old: Aged, tmp_path: Path) -> None:
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
-    (file,) = (old.record / "retired").iterdir()
-    file.unlink()
-    report = report_of(old.record)
-    assert report.code == 3
-    assert f"what stands before segment {numbers(old.record)[0]} is not here" in report.unchecked
-    assert by_others(old.record)["exit"] == 3
+def lacks_before(record: Path, number: int) -> None:
+    """Both verifiers say that what stands before this segment is not here."""
+    report = report_of(record)
+    assert (report.code, by_others(record)["exit"]) == (3, 3)
+    assert f"what stands before segment {number} is not here" in report.unchecked
+
+
+def test_without_its_note_a_record_is_not_whole(old: Aged, note: Path, tmp_path: Path) -> None:
+    note.unlink()
+    lacks_before(old.record, numbers(old.record)[0])
     with pytest.raises(InvalidRecord, match="is not here"):
         retired(old.record, DAYS[3], tmp_path / "2.zip")
     assert not (tmp_path / "2.zip").exists()
 
 
-def test_the_note_of_another_retirement_does_not_do(old: Aged, tmp_path: Path) -> None:
+def test_the_note_of_another_retirement_does_not_do(old: Aged, note: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = aged(tmp_path / "other").record
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
     retired(other, DAYS[2], tmp_path / "other.zip")
-    (file,), (its,) = (old.record / "retired").iterdir(), (other / "retired").iterdir()
-    assert file.name == its.name
-    shutil.copy(its, file)
+    (its,) = (other / "retired").iterdir()
+    assert note.name == its.name
+    shutil.copy(its, note)
     assert "retired/" in wrong(old.record)
 
 
-def test_more_than_was_retired_is_not_taken_for_it(old: Aged, tmp_path: Path) -> None:
-    retired(old.record, DAYS[2], tmp_path / "old.zip")
-    there = numbers(old.record)
-    (old.record / "segments" / f"{there[0]:08d}.seg").unlink()
-    report = report_of(old.record)
-    assert report.code == 3
-    assert f"what stands before segment {there[0] + 1} is not here" in report.unchecked
-    assert by_others(old.record)["exit"] == 3
-    (file,) = (old.record / "retired").iterdir()
-    file.write_bytes(file.read_bytes().replace(b'"Bo"', b'"Al"'))
+def test_more_than_was_retired_is_not_taken_for_it(old: Aged, note: Path) -> None:
+    first = numbers(old.record)[0]
+    segment_file(old.record, first).unlink()
+    lacks_before(old.record, first + 1)
+    note.write_bytes(note.read_bytes().replace(b'"Bo"', b'"Al"'))
     assert "not what the table's key has signed" in wrong(old.record)
 
 

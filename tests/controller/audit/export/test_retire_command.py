@@ -15,9 +15,8 @@ from controller.audit.commands import approvals
 from controller.audit.errors import CannotWrite
 from controller.audit.export import CaseCheck, check_case
 from controller.audit.export.retire import BadCase, NothingToRetire, NotSigned, UnfinishedRetirement
-from controller.audit.files import Disk
 from controller.audit.format.segments import numbers
-from controller.audit.keys import create_key, private_text, table_text
+from controller.audit.keys import private_text, table_text
 from controller.audit.read.lookup import first_head, gone_before
 from controller.audit.read.reader import records
 from controller.audit.read.retirements import retirement_files
@@ -32,12 +31,19 @@ from tests.support.audit.record.retiring import (
     retired,
     right,
 )
-from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun, note
-from tests.support.audit.tools.audit_command import Ran, Runs
-from tests.support.audit.tools.outside import bytes_of, end_after, files_in, grow, play
-from tests.support.audit.verifying import read
+from tests.support.audit.record.table import (
+    NOON,
+    TABLE_KEY,
+    FakeClock,
+    FaultyDisk,
+    begun,
+    failing,
+    note,
+)
+from tests.support.audit.tools.audit_command import Ran, Runs, table_keys
+from tests.support.audit.tools.outside import bytes_of, end_after, files_in, flip, grow, play
+from tests.support.audit.verifying import read_independently
 
-TODAY = "2027-02-14"
 BY = ("--by", "Ann", "--and", "Bo")
 
 
@@ -128,12 +134,13 @@ def test_a_day_that_is_none_is_refused(day: str, runs: Runs) -> None:
 
 def test_a_day_in_the_future_is_refused(runs: Runs) -> None:
     refused(runs, 2, "2027-02-15 is in the future", *BY, day="2027-02-15")
-    assert tried(runs, *BY, day=TODAY).code == 0
+    assert tried(runs, *BY, day="2027-02-14").code == 0
 
 
 def test_where_nothing_is_so_old_nothing_is_done(runs: Runs) -> None:
-    words = f"no whole closed segment has only gaming days before {DAYS[0]}"
-    refused(runs, 1, words, *BY, day=DAYS[0])
+    refused(
+        runs, 1, f"no whole closed segment has only gaming days before {DAYS[0]}", *BY, day=DAYS[0]
+    )
 
 
 def test_a_file_that_is_there_is_never_replaced(runs: Runs) -> None:
@@ -160,9 +167,7 @@ def test_a_record_that_is_served_stays_as_it_is(runs: Runs) -> None:
 def test_another_tables_key_retires_nothing(runs: Runs) -> None:
     shutil.rmtree(runs.keys)
     refused(runs, 2, "there is no such directory", *BY)
-    other = Runs(runs.folder, runs.capsys)
-    for role in ("table", "hole", "surveillance"):
-        create_key(other.keys, role)
+    table_keys(runs.keys)
     refused(runs, 2, "another table's key than the one that is given", *BY)
 
 
@@ -171,15 +176,12 @@ def test_what_is_no_record_is_refused(runs: Runs) -> None:
     words = ("retire", "--before", DAYS[2], "--out", out, "--keys", str(runs.keys), *BY)
     for place in (runs.folder / "nowhere", runs.keys):
         before = files_in(runs.folder)
-        assert runs(*words, record=place).code == 2
-        assert files_in(runs.folder) == before
+        assert (runs(*words, record=place).code, files_in(runs.folder)) == (2, before)
 
 
 def test_a_record_that_is_wrong_stays_as_it_is(runs: Runs) -> None:
     file = runs.record / "segments" / "00000002.seg"
-    data = bytearray(file.read_bytes())
-    data[5000] ^= 1
-    file.write_bytes(data)
+    flip(file, 5000)
     refused(runs, 1, "", *BY)
     file.unlink()
     refused(runs, 1, "is missing", *BY)
@@ -188,17 +190,15 @@ def test_a_record_that_is_wrong_stays_as_it_is(runs: Runs) -> None:
 # --- what stays -------------------------------------------------------------------------------
 
 
-def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path) -> None:
+def test_the_open_segment_stays_and_what_a_start_reads(tmp_path: Path, place: Path) -> None:
     """A boot that has come into a new segment has its beginning in the one before."""
     log = begun(tmp_path / "record", clock=FakeClock())
     play(log, 1, 8, 700)
     log.release()
-    record = tmp_path / "record"
-    there = numbers(record)
-    said = retired(record, "2999-01-01", tmp_path / "old.zip").retirement
-    assert said.segments == (1, there[-1] - 2)
-    assert numbers(record) == there[-2:]
-    right(record)
+    there = numbers(place)
+    said = retired(place, "2999-01-01", tmp_path / "old.zip").retirement
+    assert (said.segments, numbers(place)) == ((1, there[-1] - 2), there[-2:])
+    right(place)
 
 
 def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
@@ -225,15 +225,14 @@ def test_an_open_round_stays_whole(dealt: Path, tmp_path: Path) -> None:
     assert took > 30
 
 
-def test_what_no_checkpoint_is_over_stays(tmp_path: Path) -> None:
-    record = tmp_path / "record"
-    log = begun(record, clock=FakeClock(NOON))
-    while numbers(record)[-1] < 4:
+def test_what_no_checkpoint_is_over_stays(tmp_path: Path, place: Path) -> None:
+    log = begun(place, clock=FakeClock(NOON))
+    while numbers(place)[-1] < 4:
         log.write([note("not signed", 700)])
     log.release()
     with pytest.raises(NotSigned, match="has no checkpoint over all of it yet"):
-        retired(record, "2999-01-01", tmp_path / "old.zip")
-    assert numbers(record)[0] == 1
+        retired(place, "2999-01-01", tmp_path / "old.zip")
+    assert numbers(place)[0] == 1
     assert not (tmp_path / "old.zip").exists()
 
 
@@ -249,46 +248,27 @@ def record(made: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made, tmp_path / "disk" / "mega-1")
 
 
-class FailsAt(Disk):
+class FailsAt(FaultyDisk):
     """Fails at one call, once."""
 
-    def __init__(self, at: int, number: int = errno.EIO) -> None:
-        self.left, self._number = at, number
+    def __init__(self, at: int, number: int) -> None:
+        super().__init__()
+        self._at, self._number = at, number
 
-    def _count(self) -> None:
-        self.left -= 1
-        if self.left == -1:
+    def before(self, call: str, file: Path | None = None) -> None:
+        super().before(call, file)
+        if len(self.calls) == self._at + 1:
             raise OSError(self._number, os.strerror(self._number))
 
-    def create(self, file: Path) -> int:
-        self._count()
-        return super().create(file)
-
-    def write(self, fd: int, data: bytes, offset: int) -> int:
-        self._count()
-        return super().write(fd, data, offset)
-
-    def sync(self, fd: int) -> None:
-        self._count()
-        super().sync(fd)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._count()
-        super().rename(old, new)
-
     def remove(self, file: Path) -> None:
-        self._count()
+        self.before("remove", file)
         super().remove(file)
-
-    def sync_directory(self, directory: Path) -> None:
-        self._count()
-        super().sync_directory(directory)
 
 
 def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) -> None:
     """What is left is right to both verifiers, has all that was not to go, opens for writing, and
     can be retired."""
-    report, other = report_of(record), read(record)
+    report, other = report_of(record), read_independently(record)
     assert (report.code, report.findings, report.unchecked) == (0, (), ())
     assert (other["exit"], other["wrong"], other["not_checked"]) == (0, None, {})
     left = bytes_of(record)
@@ -299,12 +279,10 @@ def whole_and_goes_on(record: Path, case: Path, before: list[bytes], last: int) 
         assert check_case(case).right
     grow(record)
     begun = bool(retirement_files(record)) and numbers(record)[0] <= last
-    free = begun or not retirement_files(record)
-    if free:
+    if begun or not retirement_files(record):
         again = retired(record, DAYS[2], case if begun else case.with_name("again.zip"))
         assert (again.ended, again.retirement.segments) == (begun, (1, last))
-    assert numbers(record)[0] == last + 1
-    assert len(right(record)) == 1
+    assert (numbers(record)[0], len(right(record))) == (last + 1, 1)
 
 
 def test_a_kill_or_a_loss_of_power_at_any_step_leaves_a_record(record: Path) -> None:
@@ -362,19 +340,15 @@ def test_a_disk_that_fails_at_any_step_is_told_and_harms_nothing(number: int, re
 def test_a_disk_that_is_full_while_the_case_is_written_changes_nothing(
     call: str, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     before = files_in(record)
     out = tmp_path / "out" / "old.zip"
     out.parent.mkdir()
     with monkeypatch.context() as patched:
-        patched.setattr(f"controller.audit.export.case_folder.{call}", full)
+        patched.setattr(f"controller.audit.export.case_folder.{call}", failing(errno.ENOSPC))
         patched.setattr("controller.audit.export.case.log_access", lambda *_, **__: None)
         with pytest.raises(OSError, match="No space left"):
             retired(record, DAYS[2], out)
-    assert files_in(record) == before
-    assert list(out.parent.iterdir()) == []
+    assert (files_in(record), list(out.parent.iterdir())) == (before, [])
 
 
 def test_a_case_that_does_not_check_removes_nothing(
@@ -398,10 +372,7 @@ def test_a_segment_that_is_another_one_than_in_the_case_is_not_removed(
     """A disk that gives back other bytes the second time."""
 
     def later(case: Path) -> CaseCheck:
-        file = record / "segments" / "00000001.seg"
-        data = bytearray(file.read_bytes())
-        data[500] ^= 1
-        file.write_bytes(data)
+        flip(record / "segments" / "00000001.seg", 500)
         return check_case(case)
 
     monkeypatch.setattr("controller.audit.export.retire.check_case", later)
@@ -448,5 +419,4 @@ def test_one_that_has_removed_nothing_can_be_done_anew(record: Path, tmp_path: P
     assert len(right(record)) == 1
     last = ends_of(record)[DAYS[0]]
     again = retired(record, DAYS[1], tmp_path / "new.zip")
-    assert (again.ended, again.retirement.segments) == (False, (1, last))
-    assert len(right(record)) == 1
+    assert (again.ended, again.retirement.segments, len(right(record))) == (False, (1, last), 1)

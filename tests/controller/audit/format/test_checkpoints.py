@@ -118,8 +118,9 @@ def test_a_cosignature_has_a_time() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 1, (1 << 63) - 1])
 def test_every_valid_time_round_trips(seconds: int) -> None:
-    note = parse_note(format_note(TEXT, WITNESS.cosign(TEXT, seconds)))
-    assert verify_note(note, [WITNESS.cosigner]) == (VerifiedSignature(WITNESS.cosigner, seconds),)
+    assert verify_note(
+        parse_note(format_note(TEXT, WITNESS.cosign(TEXT, seconds))), [WITNESS.cosigner]
+    ) == (VerifiedSignature(WITNESS.cosigner, seconds),)
 
 
 @pytest.mark.parametrize("seconds", [-1, 1 << 63, 1 << 64])
@@ -135,13 +136,12 @@ def test_an_invalid_time_is_rejected(seconds: int) -> None:
 def test_signatures_and_cosignatures_are_distinguished() -> None:
     plain, cosigned = WITNESS.sign(TEXT), WITNESS.cosign(TEXT, SECONDS)
     assert plain.key_id != cosigned.key_id
-    crossed = (
+    for signature, key in (
         (Signature(WITNESS.name, plain.key_id, cosigned.bytes[8:]), WITNESS.verifier),
         (Signature(WITNESS.name, plain.key_id, cosigned.bytes), WITNESS.verifier),
         (Signature(WITNESS.name, cosigned.key_id, bytes(8) + plain.bytes), WITNESS.cosigner),
         (Signature(WITNESS.name, cosigned.key_id, plain.bytes), WITNESS.cosigner),
-    )
-    for signature, key in crossed:
+    ):
         with pytest.raises(NoteProblem, match=r"^(the signature of|a cosignature at second) "):
             verify_note(SignedNote(TEXT, (signature,)), [key])
 
@@ -271,10 +271,9 @@ def test_a_cosignature_is_not_accepted_as_a_certificate() -> None:
 
 def test_unknown_signatures_are_ignored() -> None:
     text = parse_note(CERTIFICATE).text
-    both = format_note(text, WITNESS.sign(text), TABLE_KEY.sign(text))
-    assert read_certificate(both, TABLE_KEY.verifier) == read_certificate(
-        CERTIFICATE, TABLE_KEY.verifier
-    )
+    assert read_certificate(
+        format_note(text, WITNESS.sign(text), TABLE_KEY.sign(text)), TABLE_KEY.verifier
+    ) == read_certificate(CERTIFICATE, TABLE_KEY.verifier)
 
 
 @pytest.mark.parametrize(
@@ -307,8 +306,9 @@ def test_certificates_of_random_boots_round_trip(
     origin: str, boot: str, key: bytes, seq: int
 ) -> None:
     table = signing_key(f"{origin}/table")
-    note = certificate(origin, boot, key, seq, table)
-    assert read_certificate(note, table.verifier) == Certificate(origin, boot, key, seq)
+    assert read_certificate(
+        certificate(origin, boot, key, seq, table), table.verifier
+    ) == Certificate(origin, boot, key, seq)
 
 
 @given(st.text() | st.lists(st.text(max_size=20), max_size=6).map("\n".join))

@@ -55,8 +55,7 @@ def test_every_size_has_the_root_that_the_rfc_defines() -> None:
     made = Span()
     records = growing.records(130)
     for size in range(131):
-        assert made.root() == growing.root(records[:size])
-        assert len(made.hashes) == size.bit_count()
+        assert (made.root(), len(made.hashes)) == (growing.root(records[:size]), size.bit_count())
         made.add(LEAVES[size])
 
 
@@ -137,8 +136,7 @@ def test_spans_are_merged_at_every_split() -> None:
     known = {place: parts(one) for place, one in spans.items()}
     for begin, end in spans:
         for middle in range(begin, end + 1):
-            both = merged(spans[begin, middle], spans[middle, end])
-            assert parts(both) == known[begin, end]
+            assert parts(merged(spans[begin, middle], spans[middle, end])) == known[begin, end]
     assert {place: parts(one) for place, one in spans.items()} == known
 
 
@@ -235,8 +233,9 @@ def test_the_proofs_of_the_example_of_rfc_6962() -> None:
     for (index, size), text in growing.INCLUSION.items():
         proof = leaves.inclusion(index, size)
         assert proof == hashes(text)
-        leaf = leaf_hash(growing.RECORDS[index])
-        assert check_inclusion(leaf, index, size, proof, growing.ROOTS[size])
+        assert check_inclusion(
+            leaf_hash(growing.RECORDS[index]), index, size, proof, growing.ROOTS[size]
+        )
     for (old, new), text in growing.CONSISTENCY.items():
         proof = leaves.consistency(old, new)
         assert proof == hashes(text)
@@ -325,8 +324,9 @@ def test_an_altered_record_is_detected(
     root = others.root(new)
     for source in (WHOLE, others):
         assert not check_consistency(old, new, source.consistency(old, new), ROOTS[old], root)
-        proof = source.inclusion(altered, new)
-        assert not check_inclusion(LEAF[altered], altered, new, proof, root)
+        assert not check_inclusion(
+            LEAF[altered], altered, new, source.inclusion(altered, new), root
+        )
     random = data.draw(st.lists(st.sampled_from([*LEAF, *ROOTS, root, OTHER]), max_size=9))
     assert not check_consistency(old, new, random, ROOTS[old], root)
 
@@ -371,8 +371,7 @@ def test_pymerkle_makes_the_same_proofs(records: list[bytes], data: st.DataObjec
     verify_inclusion(leaf_hash(records[index]), ours.root(new), proof, index + 1, new)
     assert check_inclusion(proof.path[0], index, new, proof.path[1:], theirs.get_root(new))
     old = data.draw(st.integers(1, new))
-    grown = theirs.prove_consistency(old, new)
-    verify_consistency(ours.root(old), ours.root(new), grown, old, new)
+    verify_consistency(ours.root(old), ours.root(new), theirs.prove_consistency(old, new), old, new)
     proof = ours.consistency(old, new)
     assert check_consistency(old, new, proof, theirs.get_root(old), theirs.get_root(new))
 
@@ -406,7 +405,5 @@ def test_malformed_hashes_are_rejected(wrong: Any) -> None:
     for leaf, root, first in ((wrong, ROOTS[5], good[0]), (LEAF[2], wrong, good[0])):
         assert not check_inclusion(leaf, 2, 5, (first, *good[1:]), root)
     assert not check_inclusion(LEAF[2], 2, 5, (wrong, *good[1:]), ROOTS[5])
-    grown = WHOLE.consistency(3, 5)
-    bad = (wrong, *grown[1:])
-    assert not check_consistency(3, 5, bad, ROOTS[3], ROOTS[5])
+    assert not check_consistency(3, 5, (wrong, *WHOLE.consistency(3, 5)[1:]), ROOTS[3], ROOTS[5])
     assert not check_consistency(5, 5, (), wrong, wrong)

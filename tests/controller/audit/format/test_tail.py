@@ -2,6 +2,7 @@
 
 import io
 import struct
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -24,7 +25,7 @@ from controller.audit.format.segments import (
 from controller.audit.format.tail import Tail, TailVerdict, classify
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import read_segment
-from tests.support.audit.record.table import TABLE, begun, everything, note
+from tests.support.audit.record.table import TABLE, begun, everything, note, written
 
 SIZE = 8192
 CHAIN = bytes(32)
@@ -83,15 +84,13 @@ def test_lost_sectors_are_torn(at: int, kept: list[bool]) -> None:
         if not stays and start < end:
             buffer[start:end] = bytes(end - start)
     first_end = at + len(frames(10, 9, "a" * 200)[0])
-    whole = buffer[at:first_end] == data[: first_end - at]
-    if not whole and buffer[at:].strip(b"\0"):
+    if buffer[at:first_end] != data[: first_end - at] and buffer[at:].strip(b"\0"):
         assert classify(bytes(buffer), at, 9).verdict is TailVerdict.TORN
 
 
 def test_a_later_frame_shows_which_records_are_missing() -> None:
     first, second = frames(10, 9, "a" * 600)[0], frames(11, 10, "b" * 50)[0]
-    hole = bytes(len(first)) + second
-    tail = classify(segment(100, hole), 100, 9)
+    tail = classify(segment(100, bytes(len(first)) + second), 100, 9)
     assert (tail.verdict, tail.needed) == (TailVerdict.MISSING, 10)
     changed = first.replace(b"aaaa", b"aaba", 1) + second
     assert classify(segment(100, changed), 100, 9).verdict is TailVerdict.MISSING
@@ -110,16 +109,12 @@ def test_a_later_frame_shows_which_records_are_missing() -> None:
     ids=["garbage", "far off", "chain", "seq", "bit", "bit in several sectors"],
 )
 def test_other_bytes_are_unexplained(data: bytes) -> None:
-    tail = classify(segment(3 * 512 - 60, data), 3 * 512 - 60, 9)
-    assert tail.verdict is TailVerdict.UNEXPLAINED
+    assert classify(segment(3 * 512 - 60, data), 3 * 512 - 60, 9).verdict is TailVerdict.UNEXPLAINED
 
 
-def test_every_flipped_bit_of_the_last_frame_is_detected(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_the_last_frame_is_detected(place: Path) -> None:
     """A flipped bit never looks like an incomplete write or an empty tail."""
-    place = tmp_path / "record"
-    log = begun(place)
-    log.write([note("the last one")])
-    log.close()
+    written(place, note("the last one"))
     found = read_segment(place, 1)
     last = next(frame for frame in found.frames if b"the last one" in frame.data)
     unclosed = bytearray(found.buffer)
@@ -135,15 +130,10 @@ def test_every_flipped_bit_of_the_last_frame_is_detected(tmp_path: Path) -> None
 # --- both verifiers say the same, and neither is slow
 
 
-ENDS = st.sampled_from([0, 100, 448, 449, 455, 456, 457, 460, 464, 500, 508, 511, 512, 513])
-"""Ends of a record: before, at and behind a sector boundary."""
-
-
 def cut_off(dice: Random, at: int) -> bytes:
     """An incomplete write at `at`, optionally altered."""
     texts = ["a" * dice.randrange(1, dice.choice([20, 600, 1500])) for _ in range(4)]
-    before = dice.choice([9, 9, 9, 9, 8, 10])
-    made = frames(10, 9, *texts[:2]) + frames(12, before, *texts[2:])
+    made = frames(10, 9, *texts[:2]) + frames(12, dice.choice([9, 9, 9, 9, 8, 10]), *texts[2:])
     data = bytearray(segment(at, b"".join(made)))
     end = len(data.rstrip(b"\0"))
     if dice.random() < 0.4:
@@ -164,7 +154,10 @@ def cut_off(dice: Random, at: int) -> bytes:
 
 
 @settings(max_examples=500)
-@given(dice=st.randoms(use_true_random=False), at=ENDS)
+@given(
+    dice=st.randoms(use_true_random=False),
+    at=st.sampled_from([0, 100, 448, 449, 455, 456, 457, 460, 464, 500, 508, 511, 512, 513]),
+)
 def test_both_verifiers_classify_a_tail_alike(dice: Random, at: int) -> None:
     buffer = cut_off(dice, at)
     assert classify(buffer, at, 9).verdict is by_the_verifier(buffer, at, 9)
@@ -204,8 +197,7 @@ def test_a_later_frame_is_found_at_any_offset(pieces: list[bytes], at: int) -> N
     stop = len(buffer.rstrip(b"\0"))
     needed = knew_of(buffer, at, stop, 9) if stop > at else 0
     found = classify(buffer, at, 9)
-    assert found.needed == needed
-    assert (found.verdict is TailVerdict.MISSING) == (needed > 0)
+    assert (found.needed, found.verdict is TailVerdict.MISSING) == (needed, needed > 0)
 
 
 def slope(size: int) -> bytes:
@@ -285,12 +277,10 @@ def broken(place: Path, change: bytes, to: bytes) -> None:
     file.write_bytes(data.replace(change, to))
 
 
-def test_corruption_before_a_checkpoint_is_missing_records(tmp_path: Path) -> None:
-    place = tmp_path / "record"
-    log = begun(place)
-    log.write([note("paid 500")])
-    log.sign()
-    log.close()
+def test_corruption_before_a_checkpoint_is_missing_records(place: Path) -> None:
+    with closing(begun(place)) as log:
+        log.write([note("paid 500")])
+        log.sign()
     broken(place, b"paid 500", b"paid 900")
     with pytest.raises(
         RecordsMissing, match=r"after seq 4 cannot be read from there on; .* seq \d+ at least"
@@ -298,8 +288,7 @@ def test_corruption_before_a_checkpoint_is_missing_records(tmp_path: Path) -> No
         RecordOpening.at(place, table=TABLE)
 
 
-def test_two_people_approve_an_unexplained_tail(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_two_people_approve_an_unexplained_tail(place: Path) -> None:
     begun(place).close()
     file = segment_file(place, 1)
     data = file.read_bytes()
@@ -307,8 +296,7 @@ def test_two_people_approve_an_unexplained_tail(tmp_path: Path) -> None:
     with pytest.raises(UnexplainedTail, match="that no cut-off write explains"):
         RecordOpening.at(place, table=TABLE)
     assert file.read_bytes()[9000:9009] == b"scribbled"
-    log = begun(place, accept=("Ann", "Bo"))
-    log.close()
+    begun(place, accept=("Ann", "Bo")).close()
     tail = next(one for one in everything(place) if one.kind == "tail")
     assert b'"verdict":"accepted"' in bytes(tail.data)
     assert b'"two":["Ann","Bo"]' in bytes(tail.data)

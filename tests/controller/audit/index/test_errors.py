@@ -33,11 +33,11 @@ from tests.support.audit.tools.indexing import (
     dealt,
     dump,
     dump_of,
+    indexed,
     rebuilt,
     written,
 )
-
-FLIPS: Final = 400
+from tests.support.audit.tools.outside import grow, overwrite
 
 
 @pytest.fixture
@@ -65,8 +65,7 @@ def refused(
     if not remake:
         with pytest.raises(kind, match=words):
             Index.open_or_rebuild(record, file, say=said.append)
-        assert said == []
-        assert there.read_bytes() == before
+        assert (said, there.read_bytes()) == ([], before)
         return
     with Index.open_or_rebuild(record, file, say=said.append) as index:
         assert len(said) == 1
@@ -83,9 +82,7 @@ def refused(
 
 def test_the_index_of_another_record(place: Path, file: Path, tmp_path: Path) -> None:
     for other in (place, tmp_path / "other"):
-        log = begun(other)
-        log.write([note("one")])
-        log.close()
+        grow(other)
     caught_up(tmp_path / "other", file)
     refused(place, file, IndexOfOther, "is the index of another record, holecard", remake=False)
 
@@ -122,9 +119,8 @@ def test_a_record_whose_end_is_gone(place: Path) -> None:
     written(place, dealt("cut", 12))
     caught_up(place)
     last = list(segments(place))[-1]
-    with segment_file(place, last.number).open("r+b") as segment:
-        segment.seek(last.frames[-3].offset)
-        segment.write(bytes(last.frames[-1].end - last.frames[-3].offset))
+    start = last.frames[-3].offset
+    overwrite(last.file, start, bytes(last.end - start))
     words = f"up to seq {last.after.seq}, the record ends with {last.after.seq - 3}"
     refused(place, None, IndexAhead, words, remake=False)
 
@@ -208,20 +204,19 @@ def test_one_in_which_something_was_changed(place: Path, statements: list[str]) 
 
 
 def test_rows_that_are_there_already(place: Path) -> None:
-    log = begun(place)
-    caught_up(place)
-    changed(
-        place / "index.db",
-        "INSERT INTO raw_records SELECT seq + 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 "
-        "FROM raw_records ORDER BY seq DESC LIMIT 1",
-    )
-    log.write([note("one")])
-    with Index.open(place) as index:
-        seq = index.position.seq
-        with pytest.raises(IndexDamaged, match="UNIQUE"):
-            index.catch_up()
-        assert index.position.seq == seq
-    log.close()
+    with closing(begun(place)) as log:
+        caught_up(place)
+        changed(
+            place / "index.db",
+            "INSERT INTO raw_records SELECT seq + 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 "
+            "FROM raw_records ORDER BY seq DESC LIMIT 1",
+        )
+        log.write([note("one")])
+        with Index.open(place) as index:
+            seq = index.position.seq
+            with pytest.raises(IndexDamaged, match="UNIQUE"):
+                index.catch_up()
+            assert index.position.seq == seq
 
 
 def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
@@ -233,23 +228,21 @@ def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
     whole = dump_of(file)
     good = file.read_bytes()
     rng = Random("flips")
-    offsets = [*range(100), *(rng.randrange(100, len(good)) for _ in range(FLIPS))]
+    offsets = [*range(100), *(rng.randrange(100, len(good)) for _ in range(400))]
     told = 0
     for offset in offsets:
         bad = bytearray(good)
         bad[offset] ^= 1 << rng.randrange(8)
         file.write_bytes(bad)
         try:
-            with Index.open(place) as index:
-                index.catch_up()
+            with indexed(place) as index:
                 dump(index.db)
                 continue
         except IndexProblem:
             told += 1
         except apsw.Error:  # of the dump
             pass
-        with Index.rebuild(place) as index:
-            index.catch_up()
+        caught_up(place)
         assert dump_of(file) == whole
     assert told > 30
 
@@ -257,10 +250,8 @@ def test_a_bit_that_flipped_anywhere_in_it(place: Path) -> None:
 def test_a_damaged_record_is_not_the_indexs_problem(place: Path) -> None:
     begun(place).close()
     caught_up(place)
-    frame = read_segment(place, 1).frames[0]
-    with segment_file(place, 1).open("r+b") as segment:
-        segment.seek(frame.offset + 70)
-        segment.write(b"\xff")
+    first = read_segment(place, 1)
+    overwrite(first.file, first.frames[0].offset + 70, b"\xff")
     for opens in (Index.open, Index.rebuild, Index.open_or_rebuild):
         with pytest.raises(RecordDamaged, match="its first record is not whole"):
             opens(place)
@@ -278,12 +269,11 @@ def test_each_problem_says_what_to_do() -> None:
 def test_a_place_where_no_file_can_be(place: Path, tmp_path: Path) -> None:
     begun(place).close()
     (tmp_path / "file").write_text("")
-    places = {
+    for there, words in {
         tmp_path / "nowhere" / "index.db": "No such file or directory",
         tmp_path / "file" / "index.db": "Not a directory",
         tmp_path: "is no file",
-    }
-    for there, words in places.items():
+    }.items():
         with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
             Index.open(place, there)
         with pytest.raises(IndexFileProblem, match=f"{words}.*--index FILE"):
@@ -334,22 +324,20 @@ def test_who_may_only_read_reads_it_all_the_same(live: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "record"
         begun(place).close()
-        with Index.open(place) as index:
-            index.catch_up()
+        with indexed(place):
             told = as_nobody(place, 0o555, _READS) if live else None
         told = told or as_nobody(place, 0o555, _READS)
     assert (told.stderr, told.stdout) == ("", "snapshot 3\n")
 
 
 def test_what_is_read_only_must_be_the_records_own(place: Path, tmp_path: Path) -> None:
-    log = begun(place)
-    with pytest.raises(IndexFileProblem, match=r"--index FILE"):
-        open_index(place)
-    caught_up(place)
-    with closing(open_index(place)) as db, pytest.raises(apsw.ReadOnlyError):
-        db.execute("DELETE FROM words")
-    log.write([note("more")])
-    log.close()
+    with closing(begun(place)) as log:
+        with pytest.raises(IndexFileProblem, match=r"--index FILE"):
+            open_index(place)
+        caught_up(place)
+        with closing(open_index(place)) as db, pytest.raises(apsw.ReadOnlyError):
+            db.execute("DELETE FROM words")
+        log.write([note("more")])
     begun(tmp_path / "other").close()
     with pytest.raises(IndexOfOther, match="of another record"):
         open_index(tmp_path / "other", place / "index.db")

@@ -29,22 +29,22 @@ from controller.audit.format.records import ChainPosition
 from controller.audit.format.segments import HEAD_SIZE, RecordFrame, chained, pack, segment_file
 from controller.audit.index import Index, IndexProgress, frames
 from controller.audit.index import index as index_file
-from controller.audit.index.frames import IndexPosition
 from controller.audit.log import Log
 from controller.audit.read.reader import good_frames, read_segment, segments
 from tests.support.audit.record.dealing import boot
-from tests.support.audit.record.table import begun, note
+from tests.support.audit.record.table import begun, failing, note
 from tests.support.audit.tools.indexing import (
     SMALL,
     dump,
-    dump_of,
     held,
+    indexed,
     rebuilt,
     same_as_rebuilt,
     some_rounds,
     write_all,
     written,
 )
+from tests.support.audit.tools.outside import overwrite
 
 
 @pytest.fixture
@@ -56,9 +56,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_new_index_takes_the_whole_record_and_then_nothing(place: Path) -> None:
-    log = begun(place)
-    log.write([note("one"), note("two")])
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("one"), note("two")])
     with Index.open(place) as index:
         assert index.position.seq == 0
         assert index.catch_up() == 8
@@ -184,15 +183,13 @@ def test_progress_is_told_after_each_part(place: Path, monkeypatch: pytest.Monke
 
 
 def test_one_step_takes_no_more_than_it_has_room_for(place: Path) -> None:
-    log = begun(place)
-    log.write([note("one", 300), note("two", 300), note("three", 300)])
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("one", 300), note("two", 300), note("three", 300)])
     with Index.open(place) as index:
         taken = []
         while (step := index.step(room=1)).records:
             taken.append(step)
-        assert {step.records for step in taken} == {1}
-        assert index.position.seq == log.where.seq
+        assert ({step.records for step in taken}, index.position.seq) == ({1}, log.where.seq)
         assert step.more is False
 
 
@@ -206,10 +203,6 @@ def test_a_segment_larger_than_a_window_is_read_in_several(
         index.catch_up()
         monkeypatch.undo()
         assert same_as_rebuilt(index)
-
-
-def _db(file: Path | str) -> apsw.Connection:
-    return apsw.Connection(str(file))
 
 
 # --- killed, and without room -----------------------------------------------------------------
@@ -251,9 +244,8 @@ def test_killed_in_the_middle_it_is_an_index_that_ends_earlier(place: Path, file
         for name, at in (("records", 0), ("cards", 1), ("seats", 1), ("bets", 0)):
             assert now[name] == [row for row in whole[name] if row[at] <= seq]
     assert ended > 3
-    with Index.open(place, file) as index:
-        index.catch_up()
-    assert dump_of(file) == whole
+    with indexed(place, file) as index:
+        assert dump(index.db) == whole
 
 
 def test_without_room_it_says_so_and_stays_what_it_was(place: Path, file: Path) -> None:
@@ -298,7 +290,7 @@ def test_who_reads_is_not_in_the_way_and_sees_what_there_was(place: Path) -> Non
     written(place, some_rounds())
     with Index.open(place) as index:
         index.step(room=30_000)
-        with closing(_db(place / "index.db")) as reader:
+        with closing(apsw.Connection(str(place / "index.db"))) as reader:
             reader.execute("BEGIN")
             before = dump(reader)
             index.catch_up()
@@ -315,8 +307,7 @@ def test_who_reads_is_not_in_the_way_and_sees_what_there_was(place: Path) -> Non
 
 def test_an_index_that_was_put_away_is_not_written_on(place: Path) -> None:
     log: Log = begun(place)
-    with Index.open(place) as index:
-        index.catch_up()
+    with indexed(place) as index:
         (place / "index.db").unlink()
         log.write([note("more")])
         with pytest.raises(IndexFileProblem, match="cannot be looked at"):
@@ -332,9 +323,8 @@ def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
     written(place, some_rounds())
     last = list(segments(place))[-1]
     frame = last.frames[-1]
-    with Index.open(place) as index:
-        index.catch_up()
-        assert index.position == IndexPosition(
+    with indexed(place) as index:
+        assert index.position == frames.IndexPosition(
             last.number, frame.offset, frame.end, frame.seq, frame.chain
         )
 
@@ -343,15 +333,14 @@ def test_how_far_it_goes_is_a_place_in_the_record(place: Path) -> None:
 
 
 def test_it_takes_no_more_than_is_known_to_be_on_the_disk(place: Path) -> None:
-    log = begun(place)
-    log.write([note("one"), note("two"), note("three")])
-    with Index.open(place) as index:
-        for durable in (0, 3, 6, 6, 7):
-            index.catch_up(durable=durable)
-            assert index.position.seq == durable
-        index.catch_up(durable=99)
-        assert index.position.seq == log.where.seq == 7
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("one"), note("two"), note("three")])
+        with Index.open(place) as index:
+            for durable in (0, 3, 6, 6, 7):
+                index.catch_up(durable=durable)
+                assert index.position.seq == durable
+            index.catch_up(durable=99)
+            assert index.position.seq == log.where.seq == 7
 
 
 def test_what_nobody_vouches_for_is_synced_first(
@@ -379,11 +368,8 @@ def test_what_cannot_be_synced_is_not_taken(
 ) -> None:
     begun(place).close()
 
-    def fails(fd: int) -> None:
-        raise OSError(code, os.strerror(code))
-
     with Index.open(place) as index:
-        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", fails)
+        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", failing(code))
         with pytest.raises(CannotWrite, match=os.strerror(code)):
             index.catch_up()
         assert index.position.seq == 0
@@ -396,29 +382,24 @@ def test_where_nobody_can_write_there_is_nothing_to_sync(
 ) -> None:
     begun(place).close()
 
-    def fails(fd: int) -> None:
-        raise OSError(errno.EROFS, "read-only")
-
     with Index.open(place) as index:
-        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", fails)
+        monkeypatch.setattr("controller.audit.index.frames.os.fdatasync", failing(errno.EROFS))
         assert index.catch_up() == 6
 
 
 @pytest.mark.parametrize("cut", [1, 8, 55, 56, 57, 200])
 def test_of_a_frame_that_is_being_written_nothing_is_taken_yet(place: Path, cut: int) -> None:
     """Its bytes come one after the other; what is behind it is zero until then."""
-    log = begun(place)
-    log.write([note("one", 300)])
-    segment = read_segment(place, 1)
-    frame = segment.frames[-1]
-    whole = segment.buffer[frame.offset : frame.end]
-    _overwrite(place, frame.offset, whole[:cut].ljust(len(whole), b"\0"))
-    with Index.open(place) as index:
-        index.catch_up()
-        assert index.position.seq == frame.seq - 1
-        _overwrite(place, frame.offset, whole)
-        assert index.catch_up() == 1
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("one", 300)])
+        segment = read_segment(place, 1)
+        frame = segment.frames[-1]
+        whole = segment.buffer[frame.offset : frame.end]
+        overwrite(segment_file(place, 1), frame.offset, whole[:cut].ljust(len(whole), b"\0"))
+        with indexed(place) as index:
+            assert index.position.seq == frame.seq - 1
+            overwrite(segment_file(place, 1), frame.offset, whole)
+            assert index.catch_up() == 1
 
 
 def test_a_frame_of_another_chain_is_not_taken(place: Path) -> None:
@@ -429,11 +410,10 @@ def test_a_frame_of_another_chain_is_not_taken(place: Path) -> None:
     data = b'{"v":1}'
     right = pack(seq + 1, seq, chained(chain, leaf_hash(data)), data)
     wrong = pack(seq + 1, seq, chained(bytes(32), leaf_hash(data)), data)
-    with Index.open(place) as index:
-        index.catch_up()
-        _overwrite(place, segment.end, wrong)
+    with indexed(place) as index:
+        overwrite(segment_file(place, 1), segment.end, wrong)
         assert index.catch_up() == 0
-        _overwrite(place, segment.end, right)
+        overwrite(segment_file(place, 1), segment.end, right)
         assert index.catch_up() == 1
         assert dump(index.db)["problems"] == [(seq + 1, "not_understood")]
 
@@ -444,26 +424,19 @@ def test_what_is_no_record_has_a_row_all_the_same(place: Path, data: bytes) -> N
     begun(place, size=1 << 20).close()
     seq, chain = (after := read_segment(place, 1).after).seq, after.chain
     chain = chained(chain, leaf_hash(data))
-    with Index.open(place) as index:
-        index.catch_up()
-        _overwrite(place, index.position.until, pack(seq + 1, seq, chain, data))
+    with indexed(place) as index:
+        overwrite(segment_file(place, 1), index.position.until, pack(seq + 1, seq, chain, data))
         assert index.catch_up() == 1
         said = dump(index.db)
     assert (said["problems"], said["records"][-1][0]) == ([(seq + 1, "not_understood")], seq + 1)
     assert said["records"][-1][1] == said["records"][-2][1]
 
 
-def _overwrite(place: Path, offset: int, data: bytes, number: int = 1) -> None:
-    with segment_file(place, number).open("r+b") as file:
-        file.seek(offset)
-        file.write(data)
-
-
 def test_damage_that_the_record_goes_on_behind_is_told(place: Path) -> None:
     written(place, some_rounds())
     third = list(segments(place))[2]
     frame = third.frames[5]
-    _overwrite(place, frame.offset + 60, b"\xff", 3)
+    overwrite(third.file, frame.offset + 60, b"\xff")
     with Index.open(place) as index:
         for _ in range(2):
             with pytest.raises(
@@ -471,7 +444,7 @@ def test_damage_that_the_record_goes_on_behind_is_told(place: Path) -> None:
             ):
                 index.catch_up()
             assert index.position.seq == frame.seq - 1
-        _overwrite(place, frame.offset + 60, third.buffer[frame.offset + 60 :][:1], 3)
+        third.file.write_bytes(third.buffer)
         index.catch_up()
         assert same_as_rebuilt(index)
 

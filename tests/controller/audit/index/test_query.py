@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import apsw
 import pytest
@@ -23,7 +24,6 @@ from controller.audit.index import (
     query,
     run_sql,
 )
-from controller.audit.index.query import IndexRow
 from controller.audit.index.sql import MAX_BYTES
 from controller.errors import UsageProblem
 from controller.rules.cards import NAMES
@@ -33,11 +33,11 @@ from tests.support.audit.tools.indexing import (
     dealt,
     dump,
     dump_of,
+    indexed,
     with_its_clock_set,
     written,
 )
 
-Holds: TypeAlias = Callable[["Seen"], bool]
 _QUESTIONS: Final = 250
 
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 class Seen(NamedTuple):
     """A record, with all that stands of it in the index."""
 
-    row: IndexRow
+    row: query.IndexRow
     cards: set[tuple[int, int]]
     seats: set[int]
     amounts: set[tuple[int, int]]
@@ -66,7 +66,7 @@ def _seen(index: Index) -> tuple[Seen, ...]:
     spans = [(row[1], row[2], row[0]) for row in said["rounds"]]
     return tuple(
         Seen(
-            IndexRow(*row[:14]),
+            query.IndexRow(*row[:14]),
             {(card, seat) for card, at, seat, *_ in said["cards"] if at == row[0]},
             {seat for seat, at in said["seats"] if at == row[0]},
             {(each[5], each[3]) for each in said["amounts"] if each[0] == row[0]},
@@ -81,11 +81,10 @@ def _seen(index: Index) -> tuple[Seen, ...]:
 
 def _as_rows(said: Dump) -> list[tuple[Any, ...]]:
     """In the order in which a page has them."""
-    order = (
+    assert query.IndexRow.__struct_fields__ == (
         *("seq", "utc", "day", "round", "kind", "role", "name", "seat", "event", "dealer"),
         *("cause", "segment", "offset", "length"),
     )
-    assert IndexRow.__struct_fields__ == order
     return said["records"]
 
 
@@ -143,8 +142,8 @@ def _some(rng: Random, seen: tuple[Seen, ...]) -> RecordQuery:
     return RecordQuery(**{name: values[name] for name in names})
 
 
-def _all_pages(db: apsw.Connection, wanted: RecordQuery, limit: int) -> list[IndexRow]:
-    rows: list[IndexRow] = []
+def _all_pages(db: apsw.Connection, wanted: RecordQuery, limit: int) -> list[query.IndexRow]:
+    rows: list[query.IndexRow] = []
     after: int | None = 0
     while after is not None:
         page = find(db, wanted, after, limit)
@@ -273,11 +272,9 @@ def test_pages_have_a_size(made: Index, after: int, limit: int) -> None:
             asks(made.db, RecordQuery(), after, limit)
 
 
-def test_a_question_is_answered_from_one_state_of_the_index(tmp_path: Path) -> None:
+def test_a_question_is_answered_from_one_state_of_the_index(place: Path) -> None:
     """Whatever is caught up meanwhile; and afterwards nothing holds on to the old one."""
-    place = tmp_path / "record"
-    log = begun(place)
-    with Index.open(place) as index, Index.open(place) as other:
+    with closing(begun(place)) as log, Index.open(place) as index, Index.open(place) as other:
         index.catch_up()
         steps: list[int] = []
 
@@ -294,14 +291,11 @@ def test_a_question_is_answered_from_one_state_of_the_index(tmp_path: Path) -> N
         assert steps
         assert len(find(index.db, RecordQuery()).rows) == 5
         assert not index.db.in_transaction
-    log.close()
 
 
-def test_a_damaged_index_is_named(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_a_damaged_index_is_named(place: Path) -> None:
     begun(place).close()
-    with Index.open(place) as index:
-        index.catch_up()
+    with indexed(place) as index:
         index.db.execute("DROP VIEW cards; DROP TABLE raw_cards")
         with pytest.raises(IndexDamaged, match=r"no such table: raw_cards.*rebuild-index"):
             find(index.db, RecordQuery(card=NAMES.index("AD")))
@@ -430,9 +424,8 @@ FOREVER = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELE
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sql") / "record"
     written(place, dealt("sql", 15))
-    with Index.open(place) as index:
-        index.catch_up()
-    return index.file
+    with indexed(place) as index:
+        return index.file
 
 
 def test_it_answers_in_words(file: Path) -> None:
@@ -553,9 +546,8 @@ def test_only_an_index_is_asked(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_bytes(b"words " * 1000)
     with pytest.raises(IndexOfOther, match="something else than the index"):
         run_sql(tmp_path / "text.db", "SELECT 1")
-    db = apsw.Connection(str(tmp_path / "other.db"))
-    db.execute("CREATE TABLE guests (name)")
-    db.close()
+    with closing(apsw.Connection(str(tmp_path / "other.db"))) as db:
+        db.execute("CREATE TABLE guests (name)")
     with pytest.raises(IndexOfOther, match="something else than the index"):
         run_sql(tmp_path / "other.db", "SELECT name FROM guests")
 
@@ -569,8 +561,7 @@ def test_an_older_or_damaged_index_is_named(tmp_path: Path, file: Path) -> None:
     with pytest.raises(IndexDamaged, match=r"malformed|not a database"):
         run_sql(copy, "SELECT count(*) FROM records")
     copy.write_bytes(good)
-    db = apsw.Connection(str(copy))
-    db.pragma("user_version", 5)
-    db.close()
+    with closing(apsw.Connection(str(copy))) as db:
+        db.pragma("user_version", 5)
     with pytest.raises(IndexOutdated, match="another version"):
         run_sql(copy, "SELECT count(*) FROM records")

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -15,10 +16,7 @@ from controller.audit.index import NOT_UNDERSTOOD, Index
 from controller.audit.read.reader import records
 from controller.games import DEALER, FLOOR, SECOND, SHOE, player
 from controller.procedure.engine import Procedure
-from controller.procedure.model import effects as f
-from controller.procedure.model import events
-from controller.procedure.model.effects import Effect
-from controller.procedure.model.events import Event
+from controller.procedure.model import effects, events
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK
@@ -28,7 +26,7 @@ from tests.support.audit.tools.indexing import Dump, Facts, dealt, dump, facts, 
 from tests.support.audit.twin import Twin
 from tests.support.procedure.random_games import GAMES, game_as_it_is, some_game
 
-Heard: TypeAlias = tuple[int, int, State, Event, Decision | Refused]
+Heard: TypeAlias = tuple[int, int, State, events.Event, Decision | Refused]
 """Seq and utc, the state before it, the event, and what came of it."""
 _ROUNDS: Final = 120
 _ALWAYS: Final = frozenset(
@@ -58,9 +56,10 @@ def by_seq(rows: list[tuple[Any, ...]], at: int, *columns: int) -> dict[int, lis
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_of_random_rounds_it_says_what_the_states_tell(tmp_path: Path, name: str) -> None:
+def test_of_random_rounds_it_says_what_the_states_tell(
+    tmp_path: Path, place: Path, name: str
+) -> None:
     table = dealt(f"rows {name}", _ROUNDS, name)
-    place = tmp_path / "record"
     written(place, table)
     said = rebuilt(place, tmp_path / "index.db")
     cards = by_seq(said["cards"], 1, 4, 2, 3)
@@ -90,22 +89,17 @@ def test_of_random_rounds_it_says_what_the_states_tell(tmp_path: Path, name: str
     assert set(seen) >= _ALWAYS, _ALWAYS - set(seen)
 
 
-def test_every_record_has_its_row_and_its_place(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_every_record_has_its_row_and_its_place(tmp_path: Path, place: Path) -> None:
     written(place, dealt("every", 20))
     said = rebuilt(place, tmp_path / "index.db")
-    lengths = {}
-    for at, record in records(place):
-        lengths[record.seq] = (at, record)
-    rows = said["records"]
-    assert [row[0] for row in rows] == list(lengths)
-    for row in rows:
-        at, one = lengths[row[0]]
-        seq, utc, day, round_, kind, role, name, seat, event, _, cause, segment, offset, _, _ = row
-        assert (seq, utc, day, round_) == (one.seq, one.utc, one.day, one.round)
-        assert (kind, role, name, seat) == (one.kind, one.by.role, one.by.name, one.by.seat)
-        assert (cause, segment, offset) == (one.cause, at.segment, at.offset)
-        assert event == _event(one)
+    assert [(*row[:9], *row[10:13]) for row in said["records"]] == [
+        (
+            *(one.seq, one.utc, one.day, one.round, one.kind),
+            *(one.by.role, one.by.name, one.by.seat, _event(one)),
+            *(one.cause, at.segment, at.offset),
+        )
+        for at, one in records(place)
+    ]
 
 
 def _event(record: Record) -> str:
@@ -114,14 +108,12 @@ def _event(record: Record) -> str:
     return str(json.decode(record.data)["event"]["type"])
 
 
-def test_people_are_those_who_did_it_and_no_devices(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_people_are_those_who_did_it_and_no_devices(tmp_path: Path, place: Path) -> None:
     written(place, dealt("people", 20))
     said = rebuilt(place, tmp_path / "index.db")
-    did = {
+    assert {row for row in said["people"] if row[2] != "second"} == {
         (one.by.name, one.seq, one.by.role) for _, one in records(place) if one.by.role != "device"
     }
-    assert {row for row in said["people"] if row[2] != "second"} == did
     assert {part for _, _, part in said["people"]} >= {"dealer", "player", "floor", "second"}
 
 
@@ -173,26 +165,24 @@ def _rounds(place: Path, table: Dealing, last: int) -> dict[int, tuple[int, ...]
     return {number: tuple(row) for number, row in rounds.items()}
 
 
-def _of_round(rounds: dict[int, list[int]], seq: int, effect: Effect) -> None:
+def _of_round(rounds: dict[int, list[int]], seq: int, effect: effects.Effect) -> None:
     match effect:
-        case f.WagersLocked():
+        case effects.WagersLocked():
             rounds[effect.round][3] = effect.total
-        case f.RoundOver():
+        case effects.RoundOver():
             rounds[effect.round][2], rounds[effect.round][4] = seq, effect.won
-        case f.RoundVoid():
+        case effects.RoundVoid():
             rounds[effect.round][5] = 1
-        case f.Corrected():
+        case effects.Corrected():
             rounds[effect.round][7] += 1
         case _:
             pass
 
 
-def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path) -> None:
+def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path, place: Path) -> None:
     """However long that is over: here the index has long taken it."""
     table = dealt("correct", 12)
-    place = tmp_path / "record"
-    log = boot(place, table.game)
-    with Index.rebuild(place) as index:
+    with closing(boot(place, table.game)) as log, Index.rebuild(place) as index:
         for entry in table.entries:
             log.write([entry])
             index.catch_up()
@@ -203,14 +193,13 @@ def test_a_correction_counts_for_the_round_it_is_about(tmp_path: Path) -> None:
             index.catch_up()
         before = [row[-1] for row in rebuilt(place, tmp_path / "other.db")["rounds"]]
         assert [row[-1] for row in dump(index.db)["rounds"]] == before
-    log.close()
     assert before[2] >= 2
 
 
 def test_shifts_go_from_a_dealers_first_act_to_the_next_dealers_or_the_close(
     tmp_path: Path,
+    place: Path,
 ) -> None:
-    place = tmp_path / "record"
     table = Dealing(Procedure(game_as_it_is("classic")), "shifts")
     ann, bob = events.Actor("dealer", "Ann"), events.Actor("dealer", "Bob")
     table.hand_in(events.TableOpened(FLOOR, 1000, SECOND))
@@ -257,41 +246,38 @@ def test_shifts_go_from_a_dealers_first_act_to_the_next_dealers_or_the_close(
     ],
 )
 def test_of_a_decision_that_is_not_understood_there_is_a_row_and_no_more(
-    tmp_path: Path, data: object
+    tmp_path: Path, place: Path, data: object
 ) -> None:
-    place = tmp_path / "record"
-    log = begun(place)
-    seq = log.write([RecordEntry("decision", ANN, data, 1), note("next")])[0].seq
-    log.close()
+    with closing(begun(place)) as log:
+        seq = log.write([RecordEntry("decision", ANN, data, 1), note("next")])[0].seq
     said = rebuilt(place, tmp_path / "index.db")
     row = next(row for row in said["records"] if row[0] == seq)
     assert (row[4], row[6], row[8]) == ("decision", "Ann", "")
-    assert said["problems"] == [(seq, "not_understood")]
-    assert len(said["records"]) == seq + 3
+    assert (said["problems"], len(said["records"])) == ([(seq, "not_understood")], seq + 3)
     assert [said[name] for name in ("cards", "seats", "amounts", "bets", "rounds")] == [[]] * 5
 
 
-def test_what_it_does_not_know_of_a_decision_it_leaves_out(tmp_path: Path) -> None:
-    place = tmp_path / "record"
-    log = begun(place)
-    event = {"type": "CardFlipped", "actor": DEALER, "seat": 2, "card": 5, "speed": [1, 2]}
-    effects = [{"type": "Fireworks", "seat": 3, "card": 6}, {"type": "ShoeLock", "locked": 1}]
-    data = {"event": event, "rows": ["flip"], "effects": effects, "more": {"a": [1.5]}}
-    seq = log.write([RecordEntry("decision", RecordActor("player", "seat-2", 2), data, 4)])[0].seq
-    log.close()
+def test_what_it_does_not_know_of_a_decision_it_leaves_out(tmp_path: Path, place: Path) -> None:
+    with closing(begun(place)) as log:
+        event = {"type": "CardFlipped", "actor": DEALER, "seat": 2, "card": 5, "speed": [1, 2]}
+        effects = [{"type": "Fireworks", "seat": 3, "card": 6}, {"type": "ShoeLock", "locked": 1}]
+        data = {"event": event, "rows": ["flip"], "effects": effects, "more": {"a": [1.5]}}
+        seq = log.write([RecordEntry("decision", RecordActor("player", "seat-2", 2), data, 4)])[
+            0
+        ].seq
     said = rebuilt(place, tmp_path / "index.db")
     assert next(row[8] for row in said["records"] if row[0] == seq) == "CardFlipped"
     assert said["seats"] == [(2, seq)]
     assert said["cards"] == said["problems"] == []
 
 
-def test_a_face_is_one_of_the_deck(tmp_path: Path) -> None:
-    place = tmp_path / "record"
-    log = begun(place)
-    for card in (-1, 52, 1000, *DECK):
-        event = {"type": "CardDrawn", "actor": player(1), "card": card}
-        log.write([RecordEntry("decision", ANN, {"event": event, "rows": [], "effects": []}, 1)])
-    log.close()
+def test_a_face_is_one_of_the_deck(tmp_path: Path, place: Path) -> None:
+    with closing(begun(place)) as log:
+        for card in (-1, 52, 1000, *DECK):
+            event = {"type": "CardDrawn", "actor": player(1), "card": card}
+            log.write(
+                [RecordEntry("decision", ANN, {"event": event, "rows": [], "effects": []}, 1)]
+            )
     said = rebuilt(place, tmp_path / "index.db")
     assert [row[0] for row in said["cards"]] == list(DECK)
 
@@ -333,8 +319,7 @@ def _but_for_chance(said: Dump) -> Dump:
     return {name: rows for name, rows in said.items() if name != "goes"}
 
 
-def test_no_commitment_and_no_opening_stands_in_an_index(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_no_commitment_and_no_opening_stands_in_an_index(tmp_path: Path, place: Path) -> None:
     file = tmp_path / "index.db"
     written(place, dealt("hidden", 60))
     hidden: set[str] = set()
@@ -356,18 +341,19 @@ def test_no_commitment_and_no_opening_stands_in_an_index(tmp_path: Path) -> None
     assert not [word for word in words if re.search(r"[0-9a-f]{16}", word)]
 
 
-def test_a_card_that_a_refused_event_names_is_none(tmp_path: Path) -> None:
+def test_a_card_that_a_refused_event_names_is_none(tmp_path: Path, place: Path) -> None:
     """Nor is one that is told by an event which does not show it."""
-    place = tmp_path / "record"
-    log = begun(place)
-    for kind in ("HoleRevealed", "CardDrawn", "FaceUpCardFound", "CardEntered"):
-        event = {"type": kind, "actor": SHOE, "card": 7}
-        log.write([RecordEntry("refusal", ANN, {"event": event, "id": "no", "why": "not now"}, 1)])
-    for kind in ("HoleDealt", "ErrorCardDrawn", "HoleChecked", "Hit"):
-        shown = {"type": kind, "actor": SHOE, "card": 7, "cards": [7]}
-        log.write([RecordEntry("decision", ANN, {"event": shown, "rows": [], "effects": []}, 1)])
-    log.write([RecordEntry("device", ANN, {"what": "card", "card": 7})])
-    log.close()
+    with closing(begun(place)) as log:
+        for kind in ("HoleRevealed", "CardDrawn", "FaceUpCardFound", "CardEntered"):
+            event = {"type": kind, "actor": SHOE, "card": 7}
+            log.write(
+                [RecordEntry("refusal", ANN, {"event": event, "id": "no", "why": "not now"}, 1)]
+            )
+        for kind in ("HoleDealt", "ErrorCardDrawn", "HoleChecked", "Hit"):
+            shown = {"type": kind, "actor": SHOE, "card": 7, "cards": [7]}
+            log.write(
+                [RecordEntry("decision", ANN, {"event": shown, "rows": [], "effects": []}, 1)]
+            )
+        log.write([RecordEntry("device", ANN, {"what": "card", "card": 7})])
     said = rebuilt(place, tmp_path / "index.db")
-    assert said["cards"] == []
-    assert [what for _, what in said["problems"]] == ["no"] * 4
+    assert (said["cards"], [what for _, what in said["problems"]]) == ([], ["no"] * 4)

@@ -50,8 +50,9 @@ Ask = Callable[[str, dict[str, Any]], Any]
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """A request to transparency.go, and its response."""
-    reason = "go and golang-golang-x-mod-dev, to ask Go's logs"
-    require(shutil.which("go") and MODULES.is_dir(), reason)
+    require(
+        shutil.which("go") and MODULES.is_dir(), "go and golang-golang-x-mod-dev, to ask Go's logs"
+    )
     folder = tmp_path_factory.mktemp("go")
     program = folder / "transparency"
     ours = {
@@ -94,8 +95,9 @@ def all_base64(some: Iterable[bytes]) -> list[str]:
 
 
 def open_all(ask: Ask, keys: Iterable[VerifierKey], notes: Iterable[bytes]) -> list[dict[str, Any]]:
-    question = {"Keys": [str(key) for key in keys], "Notes": all_base64(notes)}
-    answers: list[dict[str, Any]] = ask("open", question)
+    answers: list[dict[str, Any]] = ask(
+        "open", {"Keys": [str(key) for key in keys], "Notes": all_base64(notes)}
+    )
     return answers
 
 
@@ -177,8 +179,9 @@ def test_go_verifies_our_notes(ask: Ask) -> None:
 
 def test_we_verify_gos_notes(ask: Ask) -> None:
     for seconds in (0, SECONDS, (1 << 63) - 1):
-        question = {"Text": TEXT, "Name": ORIGIN, "Witness": "witness.example", "Time": seconds}
-        answer = ask("sign", question)
+        answer = ask(
+            "sign", {"Text": TEXT, "Name": ORIGIN, "Witness": "witness.example", "Time": seconds}
+        )
         table, witness = (VerifierKey.parse(key) for key in answer["Keys"])
         note = parse_note(answer["Note"])
         assert verify_note(note, [witness, table]) == (

@@ -1,20 +1,38 @@
-"""`holecard keys`: output and errors."""
+"""`holecard keys`: output and errors; and that a changed key is reported and recorded."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
+from controller import cli
 from controller.audit.format.hole_cards import commit, opened_card
-from controller.audit.keys import load_hole_key, load_surveillance_public
-from controller.audit.keys.store import load_surveillance_private, load_witness_public
-from controller.cli import main
+from controller.audit.keys import (
+    Role,
+    changed_keys,
+    create_key,
+    load_hole_key,
+    load_surveillance_public,
+    with_previous_keys,
+)
+from controller.audit.keys.store import find_key, load_surveillance_private, load_witness_public
+from controller.audit.log import RecordOpening
+from controller.audit.simulate import RecorderKeys
+from controller.config import load_table
+from controller.procedure.engine import Procedure
+from controller.table.loop import load_keys, parts_of
+from controller.table.restart import open_record
+from tests.support.audit.record.scripted import boots_of
 from tests.support.audit.record.sealed_card import CARD, CURSOR, READ, TABLE
+from tests.support.audit.record.table import IDENTITY, begun
+from tests.support.audit.tools.audit_command import Runs, rounds, table_keys
 from tests.support.audit.tools.key_places import (
     CHANGED,
     FOREIGN,
@@ -25,6 +43,9 @@ from tests.support.audit.tools.key_places import (
     mode,
     secrets_of,
 )
+from tests.support.audit.tools.outside import Printed
+from tests.support.audit.verifying import right
+from tests.support.daemon.rig import furnished
 from tests.support.paths import ROOT
 
 
@@ -41,7 +62,13 @@ def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keys(*arguments: str) -> int:
-    return main(["keys", *arguments])
+    return cli.main(["keys", *arguments])
+
+
+def printed(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> Printed:
+    """What the command prints before it ends with this exit code."""
+    assert keys(*arguments) == code
+    return Printed(*capsys.readouterr())
 
 
 def new(role: str) -> list[str]:
@@ -54,8 +81,7 @@ def test_new_prints_what_it_created(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], role: str
 ) -> None:
     place = tmp_path / "keys"
-    assert keys(*new(role), "--dir", str(place)) == 0
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 0, *new(role), "--dir", str(place))
     *lines, fingerprint = out.splitlines()
     assert lines == [f"made {place / name} (mode 600)" for name in sorted(contents(place))]
     assert fingerprint.startswith("fingerprint ")
@@ -65,14 +91,12 @@ def test_new_prints_what_it_created(
     else:
         assert f"Keep a backup of {role}.key" in err
     assert not [secret for secret in secrets_of(place) if secret in out + err]
-    assert keys("show", "--dir", str(place)) == 0
-    assert fingerprint in capsys.readouterr().out
+    assert fingerprint in printed(capsys, 0, "show", "--dir", str(place)).out
 
 
 def test_new_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "keys"
-    assert keys(*new("witness"), "--dir", str(place), "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed(capsys, 0, *new("witness"), "--dir", str(place), "--json").out)
     assert told == {
         "directory": str(place),
         "kind": "witness",
@@ -105,8 +129,7 @@ def test_the_directory_of_the_keys(
 
 
 def test_show(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert keys("show") == 0
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 0, "show")
     first, *lines = out.splitlines()
     assert first == f"{place} (mode 700)"
     assert [line.split()[0] for line in lines] == ["table", "hole", "surveillance", "witness"]
@@ -121,8 +144,7 @@ def test_show(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_show_as_json(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert keys("show", "--json") == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, 0, "show", "--json").out
     told = json.loads(out)
     assert (told["directory"], told["mode"]) == (str(place), "700")
     by_kind = {one["kind"]: one for one in told["keys"]}
@@ -137,8 +159,7 @@ def test_show_with_the_public_key_of_surveillance(
 ) -> None:
     for name in ("surveillance.key", "witness.key"):
         (place / name).unlink()
-    assert keys("show") == 0
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 0, "show")
     assert out.splitlines()[3].endswith("  surveillance.pub (600)")
     assert err == ""
     assert isinstance(load_surveillance_public(place), X25519PublicKey)
@@ -148,8 +169,7 @@ def test_show_without_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     (tmp_path / "keys").mkdir(mode=0o700)
     assert keys("show", "--dir", str(tmp_path / "keys")) == 0
     assert capsys.readouterr().out.splitlines()[1] == "no key of the record is there"
-    assert keys("show", "--dir", str(tmp_path / "none")) == 2
-    assert capsys.readouterr().err == (
+    assert printed(capsys, 2, "show", "--dir", str(tmp_path / "none")).err == (
         f"holecard: {tmp_path}/none: there is no such directory; "
         "allowed: `holecard keys new` makes one\n"
     )
@@ -192,15 +212,13 @@ def test_wrong_arguments(
 
 @pytest.mark.parametrize("arguments", [[], ["new"], ["shew"], ["show", "more"], ["new", "a", "b"]])
 def test_an_unknown_command(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    assert keys(*arguments) == 2
-    assert "usage: holecard keys" in capsys.readouterr().err
+    assert "usage: holecard keys" in printed(capsys, 2, *arguments).err
 
 
 def test_a_foreign_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, what = FOREIGN["words"]
     (place / "table.key").write_bytes(data)
-    assert keys("show", "--json") == 2
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 2, "show", "--json")
     by_kind = {one["kind"]: one for one in json.loads(out)["keys"]}
     assert by_kind["table"]["problem"].startswith(f"{place}/table.key: {what}; allowed: ")
     assert by_kind["table"]["fingerprint"] is None
@@ -213,8 +231,7 @@ def test_a_corrupt_file(place: Path, capsys: pytest.CaptureFixture[str], change:
     name, changed, what = CHANGED[change]
     hidden = secrets_of(place)
     (place / name).write_bytes(changed(contents(place)))
-    assert keys("show") == 2
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, 2, "show")
     assert what in err.splitlines()[-1]
     role = name.partition(".")[0]
     line = next(line for line in out.splitlines() if line.startswith(f"{role} "))
@@ -267,14 +284,12 @@ def test_a_directory_without_write_permission(tmp_path: Path) -> None:
         "holecard: lock: cannot be opened: permission denied; "
         "allowed: a directory that this user may use\n"
     )
-    assert ran.returncode == 2
-    assert list(place.iterdir()) == []
+    assert (ran.returncode, list(place.iterdir())) == (2, [])
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["new", "--help"], ["show", "--help"]):
-        assert keys(*arguments) == 0
-        out = capsys.readouterr().out
+        out = printed(capsys, 0, *arguments).out
         assert "examples:\n  holecard keys " in out
         assert "$HOLECARD_KEYS" in out
         assert "Exit codes: 0 done; 2 wrong arguments" in out
@@ -290,3 +305,91 @@ def test_surveillances_key_decrypts_what_the_table_encrypted(tmp_path: Path) -> 
     made = commit(TABLE, CURSOR, READ, load_hole_key(ours), load_surveillance_public(ours))
     private = load_surveillance_private(theirs)
     assert opened_card(CURSOR, TABLE, made.commitment_hex, made.sealed_b64, private) == CARD
+
+
+# --- a changed hole key or surveillance key is reported and recorded --------------------------
+
+
+Out = pytest.CaptureFixture[str]
+
+
+def shown(keys: Path, role: Role) -> str:
+    return str(find_key(keys, role).fingerprint)
+
+
+def other(keys: Path, role: Role, elsewhere: Path) -> None:
+    """Replace a key."""
+    create_key(elsewhere, role)
+    for suffix in ("key", "pub"):
+        file = elsewhere / f"{role}.{suffix}"
+        if file.exists():
+            shutil.copy2(file, keys / file.name)
+
+
+@pytest.mark.parametrize(
+    ("role", "field", "told"),
+    [
+        ("surveillance", "sealed_to", "surveillance's key is another one than before"),
+        ("hole", "hole", "the hole key is another one than before"),
+    ],
+)
+def test_a_script_run_reports_a_changed_key(
+    role: Role, field: str, told: str, tmp_path: Path, capsys: Out
+) -> None:
+    runs = Runs(tmp_path, capsys, *rounds(1))
+    former = shown(runs.keys, role)
+    words = ["script", "run", str(tmp_path / "rounds.json"), "--record", str(runs.record)]
+    again = [*words, "--keys", str(runs.keys)]
+    assert cli.main(again) == 0
+    assert told not in capsys.readouterr().err
+    other(runs.keys, role, tmp_path / "elsewhere")
+    now = shown(runs.keys, role)
+    assert now != former
+    assert cli.main(again) == 0
+    assert f"holecard: {told}: {now}, it was {former}; " in capsys.readouterr().err
+    assert cli.main(again) == 0
+    assert told not in capsys.readouterr().err
+    assert [getattr(one, field) for one in boots_of(runs.record)] == [former, former, now, now]
+    right(runs.record, replay=True)
+    ran = runs("show", "--kind", "opened")
+    assert f"sealed to surveillance's key {shown(runs.keys, 'surveillance')}" in ran.out
+
+
+def test_a_served_table_reports_a_changed_key(tmp_path: Path, capsys: Out) -> None:
+    file = furnished(tmp_path)
+    keys = tmp_path / "keys"
+
+    def start() -> str:
+        parts = parts_of(load_table(file))
+        log, _ = open_record(parts, Procedure(parts.game))
+        log.close()
+        told = capsys.readouterr()
+        return told.out + told.err
+
+    assert "another key" not in start() + start()
+    former = shown(keys, "surveillance")
+    other(keys, "surveillance", tmp_path / "elsewhere")
+    now = shown(keys, "surveillance")
+    assert f"surveillance's key is another one than before: {now}, it was {former}" in start()
+    assert "another key" not in start()
+    assert [one.sealed_to for one in boots_of(tmp_path / "record")] == [former, former, now, now]
+    right(tmp_path / "record", replay=True)
+
+
+def test_a_record_without_fingerprints_is_continued(tmp_path: Path) -> None:
+    """Records without fingerprints are continued; a boot without keys adds none."""
+    begun(tmp_path / "record").close()
+    (found,) = boots_of(tmp_path / "record")
+    assert (found.hole, found.sealed_to) == (msgspec.UNSET, msgspec.UNSET)
+    assert with_previous_keys(IDENTITY, found) == IDENTITY
+    keys: RecorderKeys = load_keys(table_keys(tmp_path / "keys"))
+    with closing(RecordOpening.at(tmp_path / "record", table=IDENTITY.table)) as opening:
+        assert list(changed_keys(opening.opened(), keys.hole, keys.surveillance)) == []
+
+
+def test_approving_a_tail_keeps_the_previous_fingerprints(tmp_path: Path, capsys: Out) -> None:
+    runs = Runs(tmp_path, capsys, *rounds(1))
+    (found,) = boots_of(runs.record)
+    kept = with_previous_keys(IDENTITY, found)
+    assert (kept.hole, kept.sealed_to) == (found.hole, found.sealed_to)
+    assert kept.sealed_to == shown(runs.keys, "surveillance")

@@ -14,6 +14,7 @@ import pytest
 from controller.audit.keys import Role, list_keys, misplaced_keys
 from controller.audit.keys.store import ROLES, create_key, find_key
 from drivers.keys import KeyProblem, KeyStore
+from tests.support.audit.record.table import failing
 from tests.support.audit.tools.key_places import NAMES, WITNESS, contents, filled, mode, secrets_of
 
 FILES: dict[Role, list[str]] = {
@@ -32,8 +33,7 @@ def test_created_files_are_private(tmp_path: Path, role: Role) -> None:
         made = create_key(place, role, NAMES[role])
     finally:
         os.umask(before)
-    assert sorted(contents(place)) == FILES[role]
-    assert mode(place) == 0o700
+    assert (sorted(contents(place)), mode(place)) == (FILES[role], 0o700)
     assert {mode(file) for file in place.iterdir()} == {0o600}
     assert [(file.name, bits) for file, bits in made.files] == [(n, "600") for n in FILES[role]]
     assert made == find_key(place, role)
@@ -76,8 +76,7 @@ def test_an_incomplete_key_is_not_completed(tmp_path: Path, role: Role) -> None:
 
 
 @pytest.mark.parametrize("what", ["dangling", "directory", "empty"])
-def test_an_existing_file_of_any_type_is_kept(tmp_path: Path, what: str) -> None:
-    place = tmp_path / "keys"
+def test_an_existing_file_of_any_type_is_kept(tmp_path: Path, place: Path, what: str) -> None:
     place.mkdir(mode=0o700)
     file = place / "hole.key"
     if what == "dangling":
@@ -92,8 +91,7 @@ def test_an_existing_file_of_any_type_is_kept(tmp_path: Path, what: str) -> None
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_only_a_witness_has_a_name(tmp_path: Path) -> None:
-    place = tmp_path / "keys"
+def test_only_a_witness_has_a_name(place: Path) -> None:
     with pytest.raises(KeyProblem, match="--name: is missing: a witness signs with its name"):
         create_key(place, "witness")
     for role in ("table", "hole", "surveillance"):
@@ -116,8 +114,7 @@ def test_only_a_witness_has_a_name(tmp_path: Path) -> None:
     assert create_key(place, "witness", "Aufsicht/Süd").name == "Aufsicht/Süd"
 
 
-def test_a_directory_open_to_others_is_rejected(tmp_path: Path) -> None:
-    place = tmp_path / "keys"
+def test_a_directory_open_to_others_is_rejected(place: Path) -> None:
     place.mkdir()
     place.chmod(0o711)
     with pytest.raises(KeyProblem, match=r"others may touch it \(mode 711\)"):
@@ -125,8 +122,7 @@ def test_a_directory_open_to_others_is_rejected(tmp_path: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_device_keys_may_share_the_directory(tmp_path: Path) -> None:
-    place = tmp_path / "keys"
+def test_device_keys_may_share_the_directory(place: Path) -> None:
     create_key(place, "hole")
     own = KeyStore.create(place).own().private_bytes_raw()
     create_key(place, "table")
@@ -137,8 +133,7 @@ def test_device_keys_may_share_the_directory(tmp_path: Path) -> None:
 # --- crashes, failing disks, others -----------------------------------------------------------
 
 
-def test_a_locked_directory_is_rejected(tmp_path: Path) -> None:
-    place = tmp_path / "keys"
+def test_a_locked_directory_is_rejected(place: Path) -> None:
     place.mkdir(mode=0o700)
     lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -152,9 +147,8 @@ def test_a_locked_directory_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_lock_file_removed_meanwhile_is_rejected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "keys"
     flock = fcntl.flock
 
     def late(descriptor: int, what: int) -> None:
@@ -170,10 +164,7 @@ def test_a_lock_file_removed_meanwhile_is_rejected(
 
 
 def test_a_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", fail)
+    monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK))
     with pytest.raises(KeyProblem, match="lock: cannot be locked: no locks available"):
         create_key(tmp_path / "keys", "hole")
 
@@ -276,8 +267,7 @@ def _try(place: str) -> str:
     return "made"
 
 
-def test_concurrent_creation_makes_one_key(tmp_path: Path) -> None:
-    place = tmp_path / "keys"
+def test_concurrent_creation_makes_one_key(place: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(3) as pool:
         told = pool.map(_try, [str(place)] * 12, chunksize=1)
@@ -314,10 +304,9 @@ def test_files_are_synced_before_they_are_renamed(
 
 
 def test_a_file_created_meanwhile_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a process that ignores the lock. The existing key is kept."""
-    place = tmp_path / "keys"
     theirs = filled(tmp_path / "theirs")
     link = os.link
 

@@ -36,6 +36,7 @@ from controller.audit.keys.store import (
 )
 from drivers.keys import KeyProblem
 from tests.conftest import require
+from tests.support.audit.record.table import failing
 from tests.support.audit.tools.key_places import (
     CHANGED,
     ED,
@@ -79,8 +80,7 @@ def place(made: Path, tmp_path: Path) -> Path:
 def test_the_tables_key_signs_with_the_records_name(place: Path) -> None:
     key = SigningKey(f"{ORIGIN}/table", load_table_private(place))
     note = parse_note(format_note("words\n", key.sign("words\n")))
-    known = VerifierKey(f"{ORIGIN}/table", load_table_public(place))
-    assert len(verify_note(note, [known])) == 1
+    assert len(verify_note(note, [VerifierKey(f"{ORIGIN}/table", load_table_public(place))])) == 1
 
 
 def test_the_witnesss_key_cosigns_with_its_name(place: Path) -> None:
@@ -93,16 +93,14 @@ def test_the_witnesss_key_cosigns_with_its_name(place: Path) -> None:
 
 
 def test_a_verifier_key_is_one_standard_line(place: Path) -> None:
-    line = (place / "witness.pub").read_text()
-    name, key_id, encoded = line.removesuffix("\n").split("+", 2)
+    name, key_id, encoded = (place / "witness.pub").read_text().removesuffix("\n").split("+", 2)
     public = base64.b64decode(encoded)
     assert (name, public[0], len(public)) == (WITNESS, 4, 33)
     assert hashlib.sha256(name.encode() + b"\n" + public).hexdigest()[:8] == key_id
 
 
 def test_surveillances_private_key_matches_its_public_key(place: Path) -> None:
-    private = load_surveillance_private(place)
-    assert private.public_key() == load_surveillance_public(place)
+    assert load_surveillance_private(place).public_key() == load_surveillance_public(place)
 
 
 def test_the_table_needs_only_public_keys_of_others(place: Path) -> None:
@@ -115,8 +113,7 @@ def test_the_table_needs_only_public_keys_of_others(place: Path) -> None:
 def test_the_hole_key_is_32_bytes_and_never_printed(place: Path) -> None:
     key = load_hole_key(place)
     assert key.open().hex() in (place / "hole.key").read_text()
-    assert len(key.open()) == 32
-    assert repr(key) == "HoleKey(...)"
+    assert (len(key.open()), repr(key)) == (32, "HoleKey(...)")
 
 
 def test_a_fingerprint_is_half_a_sha_256(place: Path) -> None:
@@ -264,15 +261,13 @@ def test_a_weak_public_key_is_rejected(place: Path) -> None:
 
 
 def test_a_witness_key_of_the_wrong_kind_is_rejected(place: Path) -> None:
-    key = SigningKey(WITNESS, ED)
-    (place / "witness.pub").write_bytes(files.witness_text(key.verifier))
+    (place / "witness.pub").write_bytes(files.witness_text(SigningKey(WITNESS, ED).verifier))
     with pytest.raises(KeyProblem, match="signs notes and countersigns nothing"):
         load_witness_public(place)
 
 
 def test_a_witness_name_with_control_characters_is_rejected(place: Path) -> None:
-    key = SigningKey("floor\x9b2J", ED)
-    (place / "witness.pub").write_bytes(files.witness_text(key.cosigner))
+    (place / "witness.pub").write_bytes(files.witness_text(SigningKey("floor\x9b2J", ED).cosigner))
     with pytest.raises(KeyProblem, match="holds no verifier key, or a damaged one") as caught:
         load_witness_public(place)
     assert str(caught.value).isprintable()
@@ -287,11 +282,8 @@ def test_a_disk_error_is_reported(
     load: Callable[[Path], object],
     function: str,
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, function, fail)
+        patch.setattr(os, function, failing(errno.EIO))
         with pytest.raises(KeyProblem, match="input/output error"):
             load(place)
     assert load(place)

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,7 +32,6 @@ from controller.audit.log import Log, RecordOpening
 from controller.audit.log.log import EntryTooLarge
 from controller.audit.read.reader import records, segments
 from controller.procedure.model.state import State, Step
-from tests.support.audit.faulty_disk import FaultyDisk
 from tests.support.audit.record.power import states
 from tests.support.audit.record.table import (
     ANN,
@@ -39,6 +39,7 @@ from tests.support.audit.record.table import (
     SMALL,
     TABLE,
     FakeClock,
+    FaultyDisk,
     begun,
     device_report,
     everything,
@@ -48,6 +49,7 @@ from tests.support.audit.record.table import (
     submitted,
     written,
 )
+from tests.support.audit.tools.outside import overwrite
 
 
 @pytest.fixture
@@ -72,8 +74,7 @@ def test_a_new_record_begins_with_snapshot_opened_and_checkpoint(place: Path) ->
     ]
     assert [one.seq for one in found] == [1, 2, 3, 4, 5, 6]
     opened = json.decode(found[1].data, type=OpenedData)
-    assert (opened.last, opened.torn, opened.proc) == (0, 0, IDENTITY.proc)
-    assert found[2].cause == 2
+    assert (opened.last, opened.torn, opened.proc, found[2].cause) == (0, 0, IDENTITY.proc, 2)
     assert {one.boot for one in found} == {found[0].boot}
 
 
@@ -93,19 +94,16 @@ def test_a_second_boot_continues_the_record(place: Path) -> None:
     begun(place).close()
     written(place, note("more"))
     found = everything(place)
-    assert [one.seq for one in found] == list(range(1, 13))
-    assert len({one.boot for one in found}) == 2
+    assert ([one.seq for one in found], len({one.boot for one in found})) == (list(range(1, 13)), 2)
     opened = json.decode(found[6].data, type=OpenedData)
-    assert opened.last == 6
-    assert opened.origin == json.decode(found[1].data, type=OpenedData).origin
+    assert (opened.last, opened.origin) == (6, json.decode(found[1].data, type=OpenedData).origin)
 
 
 def test_every_checkpoint_is_signed_by_its_boot_over_the_tree(place: Path) -> None:
     for text in ("one", "two"):
-        log = begun(place)
-        log.write([note(text)])
-        log.sign()
-        log.close()
+        with closing(begun(place)) as log:
+            log.write([note(text)])
+            log.sign()
     tree = Span()
     roots = {}
     key = table_key = None
@@ -127,17 +125,15 @@ def test_every_checkpoint_is_signed_by_its_boot_over_the_tree(place: Path) -> No
             assert key is not None
             assert verify_note(signed, [key])
             checkpoint = parse_checkpoint(signed.text)
-            assert checkpoint.size == record.seq - 1
-            assert checkpoint.root == roots[checkpoint.size]
+            assert (checkpoint.size, checkpoint.root) == (record.seq - 1, roots[checkpoint.size])
             checked += 1
     assert checked == 6
 
 
 def test_segments_follow_each_other(place: Path) -> None:
-    log = begun(place)
-    for at in range(60):
-        log.write([note(f"{at}", 400), device_report("SH-1", at + 1)])
-    log.close()
+    with closing(begun(place)) as log:
+        for at in range(60):
+            log.write([note(f"{at}", 400), device_report("SH-1", at + 1)])
     found = list(segments(place))
     assert len(found) > 3
     assert [segment.number for segment in found] == list(range(1, len(found) + 1))
@@ -193,18 +189,17 @@ def test_a_boot_with_an_earlier_clock_records_it(place: Path) -> None:
 )
 def test_nothing_is_written_after_a_disk_error(place: Path, call: str, size: int) -> None:
     disk = FaultyDisk()
-    log = begun(place, disk=disk)
-    log.spares.take()  # so that a file is created for the next segment
-    log.write([note("kept", 9000)])
-    disk.fails[call] = OSError(errno.EIO, os.strerror(errno.EIO))
-    with pytest.raises(LogFailed, match="Input/output error"):
-        log.write([note("lost", size)])
-    disk.fails.clear()
-    with pytest.raises(LogFailed, match="Input/output error"):
-        log.write([note("never tried")])
-    with pytest.raises(LogFailed):
-        log.sign()
-    log.close()
+    with closing(begun(place, disk=disk)) as log:
+        log.spares.take()  # so that a file is created for the next segment
+        log.write([note("kept", 9000)])
+        disk.fails[call] = OSError(errno.EIO, os.strerror(errno.EIO))
+        with pytest.raises(LogFailed, match="Input/output error"):
+            log.write([note("lost", size)])
+        disk.fails.clear()
+        with pytest.raises(LogFailed, match="Input/output error"):
+            log.write([note("never tried")])
+        with pytest.raises(LogFailed):
+            log.sign()
     before = submitted(place)
     assert b'"kept' in before[0][1]
     written(place, note("next"))  # it does not block the next boot
@@ -213,17 +208,15 @@ def test_nothing_is_written_after_a_disk_error(place: Path, call: str, size: int
 
 def test_a_short_write_is_quarantined_by_the_next_boot(place: Path) -> None:
     disk = FaultyDisk()
-    log = begun(place, disk=disk)
-    log.write([note("kept")])
-    disk.short = 100
-    with pytest.raises(LogFailed, match="100 of"):
-        log.write([note("cut", 500)])
-    log.close()
+    with closing(begun(place, disk=disk)) as log:
+        log.write([note("kept")])
+        disk.short = 100
+        with pytest.raises(LogFailed, match="100 of"):
+            log.write([note("cut", 500)])
     written(place, note("goes on"))
     found = everything(place)
     assert [one.kind for one in found if one.kind in ("note", "tail")] == ["note", "tail", "note"]
-    tail = next(one for one in found if one.kind == "tail")
-    told_tail = json.decode(tail.data)
+    told_tail = json.decode(next(one for one in found if one.kind == "tail").data)
     assert (told_tail["size"], told_tail["verdict"]) == (100, "torn")
     assert (place / told_tail["file"]).is_file()
     assert [one.kind for one in everything(place)].count("tail") == 1
@@ -232,19 +225,14 @@ def test_a_short_write_is_quarantined_by_the_next_boot(place: Path) -> None:
 
 
 def test_altered_bytes_are_not_signed(place: Path) -> None:
-    log = begun(place)
-    log.write([note("as it was")])
-    file = segment_file(place, 1)
-    data = file.read_bytes()
-    at = data.index(b"as it was")
-    with file.open("r+b") as changed:
-        changed.seek(at)
-        changed.write(b"as it is!")
-    with pytest.raises(LogFailed, match="gives back something else"):
-        log.sign()
-    with pytest.raises(LogFailed, match="gives back something else"):
-        log.write([note("more")])
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("as it was")])
+        file = segment_file(place, 1)
+        overwrite(file, file.read_bytes().index(b"as it was"), b"as it is!")
+        with pytest.raises(LogFailed, match="gives back something else"):
+            log.sign()
+        with pytest.raises(LogFailed, match="gives back something else"):
+            log.write([note("more")])
 
 
 def test_a_closed_log_rejects_entries(place: Path) -> None:
@@ -267,8 +255,7 @@ def test_a_segment_started_before_the_certificate_names_the_previous_one(place: 
     last = ""
     for record in everything(place):
         if record.kind == "snapshot":
-            said = json.decode(record.data, type=Snapshot).certificate
-            assert (said or "") == last
+            assert (json.decode(record.data, type=Snapshot).certificate or "") == last
         if record.kind == "certificate":
             last = json.decode(record.data, type=NoteData).note
 
@@ -287,13 +274,12 @@ YEAR = 365 * 24 * HOUR
 def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
     """One hour back, one year forward, to 1970, and slightly beyond the tolerance."""
     clock = FakeClock()
-    log = begun(place, clock=clock)
-    clock.set(0.4)  # within it
-    log.write([note("before")])
-    clock.set(seconds)
-    log.write([note("after")])
-    log.sign()
-    log.close()
+    with closing(begun(place, clock=clock)) as log:
+        clock.set(0.4)  # within it
+        log.write([note("before")])
+        clock.set(seconds)
+        log.write([note("after")])
+        log.sign()
     found = everything(place)
     assert kinds(found).count("clock") == 1
     at = kinds(found).index("clock")
@@ -301,8 +287,7 @@ def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
     was = json.decode(found[at].data, type=ClockData).utc_was
     assert abs(found[at].utc - was - seconds * 1e6) < 1000
     assert [one.mono for one in found] == sorted(one.mono for one in found)
-    later = begun(place, clock=FakeClock(found[-1].utc + 1, 5))
-    later.close()
+    begun(place, clock=FakeClock(found[-1].utc + 1, 5)).close()
     opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     assert opening.closed()
@@ -311,33 +296,29 @@ def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
 def test_temporary_errors_are_retried(place: Path, number: int) -> None:
     disk = FaultyDisk()
-    log = begun(place, disk=disk)
-    log.spares.take()  # the one that was preallocated
-    disk.fails["create"] = OSError(number, errno.errorcode[number])
-    log.write([note("a", 9000)])
-    for _ in range(3):
-        with pytest.raises(DiskFull, match="no room for the next segment"):
-            log.write([note("b", 9000)])
-        log.write([note("small things still fit", 100)])
-    disk.fails.clear()
-    log.write([note("b", 9000)])
-    log.close()
-    assert len(submitted(place)) == 5
-    assert len(list(segments(place))) == 2
+    with closing(begun(place, disk=disk)) as log:
+        log.spares.take()  # the one that was preallocated
+        disk.fails["create"] = OSError(number, errno.errorcode[number])
+        log.write([note("a", 9000)])
+        for _ in range(3):
+            with pytest.raises(DiskFull, match="no room for the next segment"):
+                log.write([note("b", 9000)])
+            log.write([note("small things still fit", 100)])
+        disk.fails.clear()
+        log.write([note("b", 9000)])
+    assert (len(submitted(place)), len(list(segments(place)))) == (5, 2)
 
 
 @pytest.mark.parametrize(("call", "size"), [("sync", 10), ("second segment", 9000)])
 def test_an_interrupted_log_writes_nothing_more(place: Path, call: str, size: int) -> None:
     disk = FaultyDisk()
-    log = begun(place, disk=disk)
-    log.write([note("kept", 8000)])
-    disk.fails[call] = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        log.write([note("half-way", size)])
-    disk.fails.clear()
-    log.close()  # as the interrupted caller does
-    found = kinds_of(place)
-    assert "closed" not in found
+    with closing(begun(place, disk=disk)) as log:
+        log.write([note("kept", 8000)])
+        disk.fails[call] = KeyboardInterrupt()
+        with pytest.raises(KeyboardInterrupt):
+            log.write([note("half-way", size)])
+        disk.fails.clear()
+    assert "closed" not in kinds_of(place)
     assert submitted(place)[0] == (5, b'{"text":"%s"}' % b"kept".ljust(8000, b"."))
     begun(place).close()
     assert kinds_of(place)[-2:] == ["closed", "checkpoint"]
@@ -357,8 +338,7 @@ def test_a_quarantined_tail_is_recorded_after_an_interrupted_rotation(place: Pat
         begun(place, disk=FaultyDisk({"second segment": KeyboardInterrupt()}))
     assert len(list(segments(place))) == 2
     begun(place).close()
-    found = everything(place)
-    assert kinds(found).count("tail") == 1
+    assert kinds(everything(place)).count("tail") == 1
     begun(place).close()
     assert kinds_of(place).count("tail") == 1
 

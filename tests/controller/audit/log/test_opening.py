@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from threading import Event, Thread
@@ -48,9 +48,8 @@ def test_a_dangling_link_is_reported(place: Path) -> None:
     place.symlink_to(place.parent / "disk")
     with pytest.raises(NoRecord) as caught:
         opened(place)
-    words = f"is a link to {place.parent}/disk, where nothing is"
     assert (caught.value.what, caught.value.todo) == (
-        words,
+        f"is a link to {place.parent}/disk, where nothing is",
         "make that directory, or name another one",
     )
 
@@ -105,10 +104,8 @@ def test_an_unclosed_record_is_detected(place: Path) -> None:
 
 
 def test_a_second_writer_is_rejected(place: Path) -> None:
-    log = begun(place)
-    with pytest.raises(InUse, match="another process writes it"):
+    with closing(begun(place)), pytest.raises(InUse, match="another process writes it"):
         RecordOpening.at(place, table=TABLE)
-    log.close()
     opened(place)
 
 
@@ -155,9 +152,8 @@ def test_an_interrupted_start_is_repeated(place: Path) -> None:
     assert opened(place).closed()
 
 
-def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path, place: Path) -> None:
     """A link instead of the lock file: an error that root gets too."""
-    place = tmp_path / "record"
     place.mkdir()
     (place / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CannotWrite, match="cannot be written: Too many levels"):
@@ -173,8 +169,7 @@ def test_a_missing_segment_is_reported(place: Path) -> None:
 
 def test_a_misplaced_segment_is_rejected(place: Path) -> None:
     filled(place)
-    last = max(place.glob("segments/0*.seg"))
-    last.write_bytes(segment_file(place, 1).read_bytes())
+    max(place.glob("segments/0*.seg")).write_bytes(segment_file(place, 1).read_bytes())
     with pytest.raises(RecordDamaged, match="is segment 1, not"):
         RecordOpening.at(place, table=TABLE)
 
@@ -209,10 +204,10 @@ def test_zeros_before_a_checkpoint_are_missing_records(place: Path) -> None:
     filled(place, 8)
     file = segment_file(place, 1)
     whole = file.read_bytes()
-    frames = next(segments(place)).frames
-    for frame in frames[3:-3]:
-        hole = bytes(frame.end - frame.offset)
-        file.write_bytes(whole[: frame.offset] + hole + whole[frame.end :])
+    for frame in next(segments(place)).frames[3:-3]:
+        file.write_bytes(
+            whole[: frame.offset] + bytes(frame.end - frame.offset) + whole[frame.end :]
+        )
         with pytest.raises(
             RecordsMissing, match=f"records after seq {frame.seq - 1} cannot be read"
         ):
@@ -324,7 +319,11 @@ def test_unsigned_records_are_not_signed_by_the_next_boot(place: Path) -> None:
     """The last segment is rewritten with valid hashes, but without signatures."""
     filled(place, 3)
     found = read_segment(place, 1)
-    kept = [one for one in found.frames if record_of(found.file, one).kind not in _SIGNED]
+    kept = [
+        one
+        for one in found.frames
+        if record_of(found.file, one).kind not in ("certificate", "checkpoint")
+    ]
     seq, chain, data = found.before.seq, found.before.chain, b""
     for frame in kept:
         seq += 1
@@ -332,18 +331,15 @@ def test_unsigned_records_are_not_signed_by_the_next_boot(place: Path) -> None:
         text = text.replace(b'"text":"1', b'"text":"9')
         chain = chained(chain, leaf_hash(text))
         data += pack(seq, seq - 1, chain, text)
-    whole = found.buffer[:HEADER_SIZE] + data
-    found.file.write_bytes(whole.ljust(len(found.buffer), b"\0"))
+    found.file.write_bytes((found.buffer[:HEADER_SIZE] + data).ljust(len(found.buffer), b"\0"))
     opening = RecordOpening.at(place, table=TABLE)
     with pytest.raises(UnsignedRecords, match="recorded this before it had signed anything"):
         Log.begin(opening, IDENTITY, TABLE_KEY)
     begun(place, accept=("Ann", "Bo")).close()
-    fault = next(one for one in everything(place) if one.kind == "fault")
-    assert b'"two":["Ann","Bo"]' in bytes(fault.data)
+    assert b'"two":["Ann","Bo"]' in bytes(
+        next(one for one in everything(place) if one.kind == "fault").data
+    )
     opened(place)
-
-
-_SIGNED = ("certificate", "checkpoint")
 
 
 FOREIGN = b"somebody else's words"
@@ -444,8 +440,9 @@ def test_a_log_closes_each_descriptor_once(place: Path, monkeypatch: pytest.Monk
     log.release()
     log.release()
     monkeypatch.undo()
-    ours = {file.relative_to(place).as_posix() for file in closed.failed}
-    assert {"lock", "segments/00000001.seg"} <= ours
+    assert {"lock", "segments/00000001.seg"} <= {
+        file.relative_to(place).as_posix() for file in closed.failed
+    }
     assert closed.failed.count(segment_file(place, 1)) == 2  # one for writing, one for reading back
     assert not closed.twice
     begun(place).close()
@@ -455,27 +452,24 @@ def test_the_read_back_descriptor_is_closed_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the next segment starts."""
-    log = begun(place)
-    log.write([note("kept", 8000)])
-    closed = Closed(lambda file: bool(NAME.fullmatch(file.name)))
-    monkeypatch.setattr(os, "close", closed)
-    log.write([note("next", 9000)])
-    log.close()
+    with closing(begun(place)) as log:
+        log.write([note("kept", 8000)])
+        closed = Closed(lambda file: bool(NAME.fullmatch(file.name)))
+        monkeypatch.setattr(os, "close", closed)
+        log.write([note("next", 9000)])
     monkeypatch.undo()
     assert closed.failed.count(segment_file(place, 1)) == 2
     assert not closed.twice
-    assert kinds_of(place)[-2:] == ["closed", "checkpoint"]
-    assert len(list(segments(place))) == 2
+    assert (kinds_of(place)[-2:], len(list(segments(place)))) == (["closed", "checkpoint"], 2)
 
 
 def test_a_lock_whose_close_fails_is_closed_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun(place).close()
-    opening = RecordOpening.at(place, table=TABLE)
-    closed = Closed(lambda file: file.name == LOCK)
-    monkeypatch.setattr(os, "close", closed)
-    opening.close()
+    with closing(RecordOpening.at(place, table=TABLE)) as opening:
+        closed = Closed(lambda file: file.name == LOCK)
+        monkeypatch.setattr(os, "close", closed)
     opening.close()
     monkeypatch.undo()
     assert (closed.failed, closed.twice) == ([place / LOCK], [])

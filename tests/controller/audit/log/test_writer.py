@@ -83,8 +83,7 @@ def book(log: Log, gate: Gate) -> Iterator[LogWriter]:
 def test_a_submitted_entry_is_durable_when_its_future_resolves(
     place: Path, book: LogWriter
 ) -> None:
-    made = book.submit(note("one"), note("two")).result(10)
-    assert seqs(made) == [5, 6]
+    assert seqs(book.submit(note("one"), note("two")).result(10)) == [5, 6]
     assert submitted(place) == [(5, b'{"text":"one"}'), (6, b'{"text":"two"}')]
 
 
@@ -104,8 +103,7 @@ def test_queued_entries_share_a_sync(place: Path, gate: Gate, book: LogWriter) -
     before = gate.syncs
     gate.open_again.set()
     assert seqs(first.result(10)) == [5]
-    found = [seq for one in rest for seq in seqs(one.result(10))]
-    assert found == list(range(6, 106))
+    assert [seq for one in rest for seq in seqs(one.result(10))] == list(range(6, 106))
     assert gate.syncs - before == 1
 
 
@@ -114,8 +112,7 @@ def test_an_entry_may_request_a_checkpoint(place: Path, log: Log) -> None:
     book.submit(note("quiet")).result(10)
     book.submit(note("end of round", sign=True)).result(10)
     book.close_now()
-    found = kinds_of(place)
-    assert found[4:] == ["note", "note", "checkpoint", "closed", "checkpoint"]
+    assert kinds_of(place)[4:] == ["note", "note", "checkpoint", "closed", "checkpoint"]
 
 
 def test_everything_is_signed_within_a_second(place: Path) -> None:
@@ -453,11 +450,10 @@ def test_valid_data_is_read_back_unchanged(place: Path, book: LogWriter) -> None
     }
     book.submit(RecordEntry("device", ANN, data)).result(10)
     ((_, found),) = submitted(place)
-    wanted = {
+    assert msgspec.json.decode(found) == {
         **data,
         "both": [True, False, [], {}, []],
         "colour": "red",
         "odds": {"pays": 3, "on": 2},
         "as it is": {"a": [1]},
     }
-    assert msgspec.json.decode(found) == wanted

@@ -10,6 +10,7 @@ import pytest
 
 from controller.audit.errors import CannotWrite
 from controller.audit.read.access_log import access_log_file, account, log_access
+from tests.support.audit.record.table import failing
 
 
 def lines(record: Path) -> list[dict[str, object]]:
@@ -23,8 +24,7 @@ def test_each_access_is_a_line(tmp_path: Path) -> None:
     first = log_access(record, "show", "round 3", who="Eve", reason='a "complaint"\n')
     log_access(record, "tail", "all")
     one, two = lines(record)
-    assert (one["who"], one["what"], one["of"]) == ("Eve", "show", "round 3")
-    assert one["utc"] == first.utc
+    assert (one["who"], one["what"], one["of"], one["utc"]) == ("Eve", "show", "round 3", first.utc)
     assert one["reason"] == 'a "complaint"\n'
     assert two["who"] == two["account"] == account()
     assert set(two) == {"utc", "who", "account", "what", "of"}
@@ -51,18 +51,14 @@ def test_an_incomplete_line_is_terminated(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-9])
     log_access(tmp_path / "r", "tail", "all")
     texts = file.read_text("utf-8").splitlines()
-    assert len(texts) == 2
-    assert json.loads(texts[1])["what"] == "tail"
+    assert (len(texts), json.loads(texts[1])["what"]) == (2, "tail")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_reported(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(fd: int, data: bytes) -> int:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "write", failing(number))
     with pytest.raises(CannotWrite) as caught:
         log_access(tmp_path / "r", "show", "all")
     monkeypatch.undo()
@@ -104,10 +100,7 @@ def test_a_failed_append_is_rolled_back(
     def full(fd: int, data: bytes) -> int:
         return write(fd, data[:5])
 
-    def broken(fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "write" if short else "fsync", full if short else broken)
+    monkeypatch.setattr(os, "write" if short else "fsync", full if short else failing(errno.EIO))
     with pytest.raises(CannotWrite):
         log_access(tmp_path / "r", "show", "all")
     monkeypatch.undo()

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, check, opened_card, opening
 from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry, encode
@@ -29,12 +28,10 @@ from controller.audit.simulate import RecordingVault
 from controller.games import DEALER, SHOE, player
 from controller.procedure.engine import EVENTS, Procedure
 from controller.procedure.model import effects, events
-from controller.procedure.model.events import Actor, Event, HoleDealt, HoleRevealed
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.rules.cards import DECK, Card
 from controller.rules.hands import is_blackjack
-from tests.support.audit.hole_entries import COMMITMENT, CURSOR, DEALT, SEALED, TAKEN
 from tests.support.audit.record.dealing import (
     KEYS,
     SURVEILLANCE_KEY,
@@ -46,6 +43,13 @@ from tests.support.audit.record.dealing import (
 )
 from tests.support.audit.twin import Twin
 from tests.support.procedure.random_games import GAMES, some_game
+
+CURSOR: Final = DeviceCursor("SIM-SHOE", 1, 7, "00112233445566ff", 1, 2_800_000)
+COMMITMENT: Final = "ab" * 32
+SEALED: Final = base64.b64encode(bytes(104)).decode()
+DEALT: Final = events.HoleDealt(SHOE, COMMITMENT)
+TAKEN: Final = Decision(("hole_card",), State(round=4), (effects.ShoeLock(True),))
+
 
 _ROUNDS: Final = 40
 
@@ -85,32 +89,28 @@ def test_a_refusal_has_a_reason_and_no_state() -> None:
     assert made == RecordEntry(
         "refusal",
         RecordActor("player", "seat-3", 3),
-        RefusalData(event, *answer_of(answer)),
+        RefusalData(event, answer.id, answer.why),
         9,
         0,
         CURSOR,
+        state=None,
+        sign=False,
     )
-    assert made.state is None
-    assert not made.sign
-    assert decode_refusal(as_read(made).data) == RefusalData(event, answer.id, answer.why)
-
-
-def answer_of(answer: Refused) -> tuple[str, str]:
-    return answer.id, answer.why
+    assert decode_refusal(as_read(made).data) == made.data
 
 
 @pytest.mark.parametrize(
     ("actor", "who"),
     [
         (DEALER, RecordActor("dealer", "dealer")),
-        (Actor("floor", "Eve"), RecordActor("floor", "Eve")),
+        (events.Actor("floor", "Eve"), RecordActor("floor", "Eve")),
         (player(5), RecordActor("player", "seat-5", 5)),
-        (Actor("surveillance", "Sam"), RecordActor("surveillance", "Sam")),
-        (Actor("technician", "Tom"), RecordActor("technician", "Tom")),
+        (events.Actor("surveillance", "Sam"), RecordActor("surveillance", "Sam")),
+        (events.Actor("technician", "Tom"), RecordActor("technician", "Tom")),
         (SHOE, RecordActor("device", "shoe")),
     ],
 )
-def test_the_entry_names_the_events_actor(actor: Actor, who: RecordActor) -> None:
+def test_the_entry_names_the_events_actor(actor: events.Actor, who: RecordActor) -> None:
     event = events.FloorCalled(actor)
     assert decision_entry(event, TAKEN).by == who
     assert refusal_entry(event, Refused("no", "no"), State()).by == who
@@ -132,7 +132,7 @@ def test_the_entry_names_the_events_actor(actor: Actor, who: RecordActor) -> Non
 )
 def test_a_checkpoint_is_requested_as_the_format_says(effect: effects.Effect, wanted: bool) -> None:
     assert signs((effects.ShoeLock(True), effect)) is wanted
-    answer = replace(TAKEN, effects=(effects.ShoeLock(True), effect))
+    answer = msgspec.structs.replace(TAKEN, effects=(effects.ShoeLock(True), effect))
     assert decision_entry(events.Cleared(DEALER), answer).sign is wanted
     assert not signs(())
 
@@ -140,12 +140,12 @@ def test_a_checkpoint_is_requested_as_the_format_says(effect: effects.Effect, wa
 # --- how it is read back ----------------------------------------------------------------------
 
 
-def _as_refused(event: Event, before: State) -> Event:
+def _as_refused(event: events.Event, before: State) -> events.Event:
     """A hole card that is reported too early is not recorded."""
-    if isinstance(event, HoleRevealed) and before.step is not Step.REVEAL:
-        return replace(event, card=-1, opening="")
+    if isinstance(event, events.HoleRevealed) and before.step is not Step.REVEAL:
+        return msgspec.structs.replace(event, card=-1, opening="")
     if isinstance(event, events.HoleChecked) and before.step is not Step.CHECK:
-        return replace(event, blackjack=False)
+        return msgspec.structs.replace(event, blackjack=False)
     return event
 
 
@@ -198,9 +198,6 @@ _TWINS: Final = 40
 """Pairs of hole cards, for each game."""
 
 
-# --- cards that lie face down -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("event", "cursor", "sealed"),
     [
@@ -208,42 +205,41 @@ _TWINS: Final = 40
         (DEALT, None, SEALED),
         (DEALT, CURSOR, SEALED[:-4]),
         (DEALT, CURSOR, "?" * len(SEALED)),
-        (HoleDealt(SHOE, "17"), CURSOR, SEALED),
-        (HoleDealt(SHOE, COMMITMENT.upper()), CURSOR, SEALED),
-        (HoleDealt(SHOE, "not-hex", True), CURSOR, SEALED),
+        (events.HoleDealt(SHOE, "17"), CURSOR, SEALED),
+        (events.HoleDealt(SHOE, COMMITMENT.upper()), CURSOR, SEALED),
+        (events.HoleDealt(SHOE, "not-hex", True), CURSOR, SEALED),
         (events.ErrorCardDrawn(SHOE, COMMITMENT), CURSOR, ""),
         (events.ErrorCardDrawn(SHOE, COMMITMENT), None, SEALED),
         (events.CardDrawn(SHOE, 17), CURSOR, SEALED),
-        (HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
+        (events.HoleRevealed(SHOE, 17, "00"), CURSOR, SEALED),
     ],
 )
 def test_a_face_down_card_needs_commitment_and_seal(
-    event: Event, cursor: DeviceCursor | None, sealed: str
+    event: events.Event, cursor: DeviceCursor | None, sealed: str
 ) -> None:
     with pytest.raises(ValueError, match=r"without|nothing of a"):
         decision_entry(event, TAKEN, cursor=cursor, sealed=sealed)
 
 
-@example(COMMITMENT, "0" * 138 + "1=", HoleDealt)
-@example(COMMITMENT, "0" * 139 + "=", HoleDealt)
+@example(COMMITMENT, "0" * 138 + "1=", events.HoleDealt)
+@example(COMMITMENT, "0" * 139 + "=", events.HoleDealt)
 @given(
     commitment=st.one_of(st.just(COMMITMENT), st.from_regex(r"[0-9a-f]{60,66}"), st.text()),
     sealed=st.one_of(st.just(SEALED), st.from_regex(r"[A-Za-z0-9+/]{136,142}={0,2}"), st.text()),
-    kind=st.sampled_from([HoleDealt, events.ErrorCardDrawn]),
+    kind=st.sampled_from([events.HoleDealt, events.ErrorCardDrawn]),
 )
 def test_commitment_and_seal_have_a_fixed_form(
-    commitment: str, sealed: str, kind: type[HoleDealt | events.ErrorCardDrawn]
+    commitment: str, sealed: str, kind: type[events.HoleDealt | events.ErrorCardDrawn]
 ) -> None:
     try:
         made = decision_entry(kind(SHOE, commitment), TAKEN, cursor=CURSOR, sealed=sealed)
     except ValueError:
-        right = re.fullmatch("[0-9a-f]{64}", commitment) and len(_unbase64(sealed)) == 104
-        assert not right
+        assert not (re.fullmatch("[0-9a-f]{64}", commitment) and len(_unbase64(sealed)) == 104)
         return
-    assert bytes.fromhex(commitment).hex() == commitment
-    assert len(_unbase64(sealed)) == 104
-    usual = decision_entry(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED)
-    assert len(encode(made)) == len(encode(usual))
+    assert (bytes.fromhex(commitment).hex(), len(_unbase64(sealed))) == (commitment, 104)
+    assert len(encode(made)) == len(
+        encode(decision_entry(kind(SHOE, COMMITMENT), TAKEN, cursor=CURSOR, sealed=SEALED))
+    )
 
 
 def _unbase64(text: str) -> bytes:
@@ -256,7 +252,9 @@ def _unbase64(text: str) -> bytes:
 
 
 def test_a_spare_card_was_sealed_when_it_was_drawn() -> None:
-    assert b"sealed" not in encode(decision_entry(HoleDealt(SHOE, COMMITMENT, True), TAKEN).data)
+    assert b"sealed" not in encode(
+        decision_entry(events.HoleDealt(SHOE, COMMITMENT, True), TAKEN).data
+    )
 
 
 def test_a_refusal_has_no_seal() -> None:
@@ -278,7 +276,7 @@ def test_an_early_reveal_is_recorded_without_its_card(name: str) -> None:
             continue
         told = set()
         for card in DECK:
-            event = HoleRevealed(SHOE, card, f"{card:02x}" * 56)
+            event = events.HoleRevealed(SHOE, card, f"{card:02x}" * 56)
             answer = procedure.step(s, event)
             assert isinstance(answer, Refused)
             made = event_entry(event, answer, s)
@@ -290,7 +288,7 @@ def test_an_early_reveal_is_recorded_without_its_card(name: str) -> None:
 
 def test_a_refused_reveal_in_time_keeps_its_card() -> None:
     lying = State(step=Step.REVEAL, hole=COMMITMENT)
-    event = HoleRevealed(SHOE, 17, "00" * 56)
+    event = events.HoleRevealed(SHOE, 17, "00" * 56)
     assert event_entry(event, Refused("no", "no"), lying).data.event == event
 
 
@@ -396,7 +394,7 @@ def test_a_vault_never_prints_its_card() -> None:
     for card in DECK:
         vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance, salt=same_salt())
         dealt = vault.dealt(card)
-        assert isinstance(dealt, HoleDealt)
+        assert isinstance(dealt, events.HoleDealt)
         hidden = re.sub(r"(?<=chain=')[0-9a-f]{16}", "", repr(vault.face_down))  # salted
         shown.add((hidden, len(repr(dealt)), len(repr(vault.take_source()))))
     assert len(shown) == 1
@@ -409,11 +407,11 @@ def test_a_vaults_opening_matches_its_commitment() -> None:
         vault.drawn((card + 7) % 52)
         dealt = vault.dealt(card)
         told = vault.take_source()
-        assert isinstance(dealt, HoleDealt)
+        assert isinstance(dealt, events.HoleDealt)
         assert told.cursor is not None
         assert vault.checked(9) == events.HoleChecked(SHOE, is_blackjack(9, card))
         revealed = vault.revealed()
-        assert isinstance(revealed, HoleRevealed)
+        assert isinstance(revealed, events.HoleRevealed)
         check(CardOpening.of_hex(revealed.opening), TABLE, told.cursor, dealt.commitment, card)
         assert vault.hole == revealed.card == card
         assert (

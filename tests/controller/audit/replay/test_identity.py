@@ -10,7 +10,6 @@ from random import Random
 
 import msgspec
 import pytest
-from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged
@@ -48,7 +47,7 @@ def opened(me: BootIdentity) -> OpenedData:
         me.conf,
         me.proc,
         me.code,
-        Raw(me.game),
+        msgspec.Raw(me.game),
         "",
         0,
         0,
@@ -57,12 +56,11 @@ def opened(me: BootIdentity) -> OpenedData:
 
 
 def games(name: str) -> list[tuple[Game, str]]:
-    sheets = [(game_as_it_is(name, house), f"{name} under {house}") for house in JURISDICTIONS]
+    sheets = [
+        (game_as_it_is(name, house), f"{name} under {house}") for house in ("default", "strict")
+    ]
     rng = Random(f"identity {name}")
     return sheets + [varied_game(rng, name) for _ in range(_VARIED)]
-
-
-JURISDICTIONS = ("default", "strict")
 
 
 # The game
@@ -135,8 +133,9 @@ def test_other_code_has_no_procedure() -> None:
 def test_another_option_or_another_ruling_is_another_procedure() -> None:
     game = game_as_it_is("classic")
     options = replace(game.options, decks=8)
-    ruling = Ruling(next(iter(game.jurisdiction.ways.values())).way, text="in other words")
-    ways = game.jurisdiction.ways | {"misdeal": ruling}
+    ways = game.jurisdiction.ways | {
+        "misdeal": Ruling(next(iter(game.jurisdiction.ways.values())).way, text="in other words")
+    }
     others = (
         Game(game.name, options, game.jurisdiction, game.title, 7, game.clauses),
         Game(game.name, game.options, replace(game.jurisdiction, ways=ways), game.title, 7),

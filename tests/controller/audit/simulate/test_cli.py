@@ -2,12 +2,13 @@
 
 import argparse
 import errno
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -34,7 +35,6 @@ from controller.audit.errors import (
 )
 from controller.audit.files import Disk
 from controller.audit.format.segments import segment_file
-from controller.audit.keys import ROLES, create_key
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import OtherProcedure, ReplayMismatch, decode_decision
 from controller.audit.simulate import record_par, rounds
@@ -47,14 +47,47 @@ from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.state import Shoe, State, Step
 from controller.sim.play import POLICIES, Play, PlaySetup, basic, stakes_for
 from tests.support.audit.record.dealing import keyring
-from tests.support.audit.record.running import Runs
 from tests.support.audit.record.scripted import decisions, ends, events, replayed
-from tests.support.audit.record.table import kinds_of
-from tests.support.audit.verifying import read
+from tests.support.audit.record.table import failing, kinds_of
+from tests.support.audit.tools.audit_command import table_keys
+from tests.support.audit.tools.outside import flip
+from tests.support.audit.verifying import read_independently
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND, changed
 
 EXAMPLES = ROOT / "tests/scripts/examples.json"
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The single error line, after the warning about demo keys."""
+        *before, last = self.err.splitlines()
+        usual = ("demo keys", ": recorded, the last record is ")
+        assert all(any(words in line for words in usual) for line in before), self.err
+        assert "Traceback" not in self.err
+        return last
+
+
+class Runs:
+    """Runs scripted rounds into DIR."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.place = folder / "DIR"
+        self._file = folder / "rounds.json"
+        self._capsys = capsys
+
+    def __call__(self, *options: str, rounds: tuple[dict[str, Any], ...] = (ROUND,)) -> Ran:
+        self._file.write_text(json.dumps({"schema": 1, "rounds": rounds}))
+        code = cli.main(
+            ["script", "run", str(self._file), *(options or ("--record", str(self.place)))]
+        )
+        out, err = self._capsys.readouterr()
+        return Ran(code, out, err.replace(str(self.place), "DIR"))
 
 
 @pytest.fixture
@@ -98,9 +131,7 @@ def test_verbose_shows_only_the_scripts_events(run: Runs) -> None:
 
 
 def test_given_keys_are_used(run: Runs, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    for role in ROLES[:3]:
-        create_key(keys, role)
+    keys = table_keys(tmp_path / "keys")
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 0
     assert "demo" not in ran.err
@@ -115,9 +146,7 @@ def test_given_keys_are_used(run: Runs, tmp_path: Path) -> None:
 
 
 def test_surveillances_private_key_is_not_needed(run: Runs, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    for role in ROLES[:3]:
-        create_key(keys, role)
+    keys = table_keys(tmp_path / "keys")
     (keys / "surveillance.key").unlink()
     assert run("--record", str(run.place), "--keys", str(keys)).code == 0
 
@@ -162,9 +191,8 @@ def holecard(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_next_run_continues_after_a_kill(tmp_path: Path) -> None:
+def test_the_next_run_continues_after_a_kill(place: Path) -> None:
     """After a kill at any moment no acknowledged record is missing, and no round stays open."""
-    place = tmp_path / "record"
     first = holecard("script", "run", str(EXAMPLES), "--verbose", "--record", str(place))
     assert first.stdout is not None
     said = []
@@ -219,9 +247,7 @@ def test_an_invalid_name_is_rejected(run: Runs, option: str, name: str) -> None:
 def test_damaged_keys_are_reported_before_a_record_is_begun(
     run: Runs, tmp_path: Path, broken: str
 ) -> None:
-    keys = tmp_path / "keys"
-    for role in ROLES[:3]:
-        create_key(keys, role)
+    keys = table_keys(tmp_path / "keys")
     (keys / broken).write_text("scribble")
     ran = run("--record", str(run.place), "--keys", str(keys))
     assert ran.code == 2
@@ -247,11 +273,8 @@ def test_missing_keys_are_reported_with_the_command(run: Runs, tmp_path: Path) -
 def test_a_disk_error_is_exit_74(
     run: Runs, monkeypatch: pytest.MonkeyPatch, code: int, call: str, words: str
 ) -> None:
-    def fails(*_: Any) -> int:
-        raise OSError(code, os.strerror(code))
-
     with monkeypatch.context() as patched:
-        patched.setattr(Disk, call, fails)
+        patched.setattr(Disk, call, failing(code))
         ran = run()
     assert ran.code == 74
     assert ran.line.startswith("holecard: DIR: ")
@@ -296,35 +319,31 @@ def test_the_next_run_continues_after_a_full_disk(
     right(run.place)
     assert run(rounds=many).code == 0
     now = [record for _, record in records(run.place)]
-    assert now[: len(there)] == there
-    assert now[-1].kind == "checkpoint"
+    assert (now[: len(there)], now[-1].kind) == (there, "checkpoint")
     right(run.place)
 
 
 def right(place: Path) -> None:
     """According to both verifiers."""
-    assert verify(place).findings == ()
-    assert read(place)["exit"] == 0
+    assert (verify(place).findings, read_independently(place)["exit"]) == ((), 0)
 
 
 def test_a_damaged_record_is_exit_1(run: Runs) -> None:
     run()
     file = segment_file(run.place, 1)
-    data = bytearray(file.read_bytes())
-    data[200] ^= 1
-    file.write_bytes(bytes(data))
+    flip(file, 200)
+    data = file.read_bytes()
     ran = run()
     assert ran.code == 1
     assert ran.line.startswith("holecard: DIR/segments/00000001.seg: ")
-    assert file.read_bytes() == bytes(data)
+    assert file.read_bytes() == data
 
 
 def test_a_name_with_a_newline_is_printed_on_one_line(run: Runs, tmp_path: Path) -> None:
     odd = tmp_path / "two\nlines"
     odd.write_text("")
     ran = run("--record", str(odd))
-    assert ran.code == 2
-    assert ran.err.count("\n") == 1
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
 
 
 PROBLEMS: dict[RecordProblem, int] = {

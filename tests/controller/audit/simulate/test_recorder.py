@@ -3,18 +3,18 @@
 import errno
 import json
 import os
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.errors import DiskFull, LogFailed, OtherTable
 from controller.audit.files import Disk
 from controller.audit.format.hole_cards import CardOpening, check, opened_card
-from controller.audit.format.records import OpenedData, Record
+from controller.audit.format.records import Record
 from controller.audit.log import RecordOpening
 from controller.audit.read.reader import records, segments
 from controller.audit.replay import (
@@ -32,7 +32,6 @@ from controller.audit.verify import verify
 from controller.errors import UsageProblem
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import RoundOver, RoundVoid, WagersLocked
-from controller.procedure.model.events import Event
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.sim.play import RoundStuck
@@ -42,6 +41,7 @@ from controller.sim.scripts.runner import play_script, procedure_for
 from tests.support.audit.record.dealing import KEYS, SURVEILLANCE_KEY, keyring
 from tests.support.audit.record.scripted import (
     FILES,
+    boots_of,
     decisions,
     ends,
     events,
@@ -51,11 +51,8 @@ from tests.support.audit.record.scripted import (
     states,
 )
 from tests.support.audit.record.table import kinds_of
-from tests.support.audit.verifying import read
+from tests.support.audit.verifying import read_independently
 from tests.support.sim.a_round import ROUND, action, changed
-
-SMALL: Final = 64 * 1024
-
 
 # --- scripts ----------------------------------------------------------------------------------
 
@@ -76,7 +73,7 @@ def test_all_scripts_have_the_same_results_and_replay(place: Path, file: Path) -
 
 
 def test_snapshots_of_small_segments_contain_the_replayed_state(place: Path) -> None:
-    record_all(place, read_scripts(FILES[0])[:30], size=SMALL)
+    record_all(place, read_scripts(FILES[0])[:30], size=64 * 1024)
     whole = replayed(place)  # compares each snapshot with the replayed state
     numbers = [segment.number for segment in segments(place)]
     assert len(numbers) > 5
@@ -88,11 +85,12 @@ def test_snapshots_of_small_segments_contain_the_replayed_state(place: Path) -> 
 
 
 def test_events_and_refusals_are_recorded_in_order(place: Path) -> None:
-    heard: list[tuple[Event, Decision | Refused]] = []
-    acts = [action("hit", hand=3, expect="rejected"), action("stand")]
-    rounds = read_rounds(place.parent, changed(actions=acts))
+    heard: list[tuple[e.Event, Decision | Refused]] = []
+    rounds = read_rounds(
+        place.parent, changed(actions=[action("hit", hand=3, expect="rejected"), action("stand")])
+    )
 
-    def watch(event: Event, answer: Decision | Refused) -> None:
+    def watch(event: e.Event, answer: Decision | Refused) -> None:
         heard.append((event, answer))
 
     assert record_all(place, rounds, watch=watch)[0].ok
@@ -102,15 +100,16 @@ def test_events_and_refusals_are_recorded_in_order(place: Path) -> None:
     script = [type(event).__name__ for event, _ in heard]
     assert names == [*shuffle, *script, "TableClosed"]
     assert "HoleDealt" in script
-    refused = [type(event).__name__ for event, answer in heard if isinstance(answer, Refused)]
-    assert refused == ["Hit"]
+    assert [type(event).__name__ for event, answer in heard if isinstance(answer, Refused)] == [
+        "Hit"
+    ]
     assert [record.kind for record in told if record.kind == "refusal"] == ["refusal"]
 
 
 def test_an_event_is_durable_before_its_result_is_visible(place: Path) -> None:
     seen = 0
 
-    def watch(event: Event, answer: Decision | Refused) -> None:
+    def watch(event: e.Event, answer: Decision | Refused) -> None:
         nonlocal seen
         last = [r for _, r in records(place) if r.kind in ("decision", "refusal")][-1]
         assert json.loads(bytes(last.data))["event"]["type"] == type(event).__name__
@@ -148,8 +147,9 @@ def test_every_hole_card_matches_commitment_and_seal(place: Path) -> None:
             assert isinstance(was.sealed, str)
             bound, cursor = was.event.commitment, dealt.cursor
             check(CardOpening.of_hex(made.event.opening), SCRIPTS, cursor, bound, made.event.card)
-            sealed = opened_card(cursor, SCRIPTS, bound, was.sealed, SURVEILLANCE_KEY)
-            assert sealed == made.event.card
+            assert made.event.card == opened_card(
+                cursor, SCRIPTS, bound, was.sealed, SURVEILLANCE_KEY
+            )
             dealt = None
             opened += 1
     assert opened > 10
@@ -172,9 +172,8 @@ def test_the_shoes_chain_continues_over_all_boots(
     assert len({cursor.chain for cursor in cursors}) == len(cursors)
     boots = [cursor.boot for cursor in cursors]
     assert boots == sorted(boots)
-    opening = RecordOpening.at(place, table=SCRIPTS)
-    assert opening.cursors.get(SERIAL) == cursors[-1]
-    opening.close()
+    with closing(RecordOpening.at(place, table=SCRIPTS)) as opening:
+        assert opening.cursors.get(SERIAL) == cursors[-1]
 
 
 def test_a_later_round_of_a_shuffle_has_a_plain_round_before_it(
@@ -271,11 +270,7 @@ def test_another_game_is_another_boot_of_the_same_record(place: Path) -> None:
         changed(id="5", game="mega", expect={}),
     )
     record_all(place, rounds)
-    opened = [
-        msgspec.json.decode(record.data, type=OpenedData)
-        for _, record in records(place)
-        if record.kind == "opened"
-    ]
+    opened = boots_of(place)
     games = [procedure_of(each) for each in opened]
     assert [(game.game.name, game.game.decks) for game in games if game] == [
         ("classic", 6),
@@ -283,14 +278,10 @@ def test_another_game_is_another_boot_of_the_same_record(place: Path) -> None:
         ("classic", 6),
         ("mega", 6),
     ]
-    assert len({each.origin for each in opened}) == 1
-    assert len({each.table_key for each in opened}) == 1
-    tables = [type(event) for event in events(place) if isinstance(event, _LIFE)]
-    assert tables == [e.TableOpened, e.TableClosed] * 4
+    assert len({(each.origin, each.table_key) for each in opened}) == 1
+    life = [e.TableOpened, e.TableClosed]
+    assert [type(event) for event in events(place) if type(event) in life] == life * 4
     assert [record.round for record in decisions(place) if ends(record)] == [1, 2, 3, 4, 5]
-
-
-_LIFE: Final = (e.TableOpened, e.TableClosed)
 
 
 # --- a record that is there already -----------------------------------------------------------
@@ -309,11 +300,11 @@ class _Pulled(Exception):
     """A simulated crash."""
 
 
-def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> State:
+def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[e.Event]) -> State:
     """Crash at this event; returns the last recorded state."""
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE)
 
-    def watch(event: Event, answer: Decision | Refused) -> None:
+    def watch(event: e.Event, answer: Decision | Refused) -> None:
         if type(event) is at:
             raise _Pulled
 
@@ -323,12 +314,11 @@ def pull_the_plug(place: Path, rounds: list[ScriptRound], at: type[Event]) -> St
 
 
 @pytest.mark.parametrize("at", [e.WagerPlaced, e.HoleDealt, e.HoleRevealed, e.Paid])
-def test_the_next_run_ends_an_open_round(place: Path, at: type[Event]) -> None:
+def test_the_next_run_ends_an_open_round(place: Path, at: type[e.Event]) -> None:
     rounds = read_rounds(place.parent, ROUND)
     left = pull_the_plug(place, rounds, at)
-    opening = RecordOpening.at(place, table=SCRIPTS)
-    assert replay_opening(opening, procedure_for(rounds[0])).now == left
-    opening.close()
+    with closing(RecordOpening.at(place, table=SCRIPTS)) as opening:
+        assert replay_opening(opening, procedure_for(rounds[0])).now == left
     assert left.seats
     assert [
         made.ok for made in record_all(place, read_rounds(place.parent, changed(id="R-2")))
@@ -339,21 +329,16 @@ def test_the_next_run_ends_an_open_round(place: Path, at: type[Event]) -> None:
 def test_a_run_of_another_game_ends_an_open_round(place: Path) -> None:
     pull_the_plug(place, read_rounds(place.parent, ROUND), e.HoleDealt)
     (other,) = read_rounds(place.parent, changed(id="R-2", config={"decks": 8}))
-    opening = RecordOpening.at(place, table=SCRIPTS)
-    with pytest.raises(OtherProcedure):
+    with (
+        closing(RecordOpening.at(place, table=SCRIPTS)) as opening,
+        pytest.raises(OtherProcedure),
+    ):
         replay_opening(opening, procedure_for(other))
-    opening.close()
     assert record_all(place, [other])[0].ok
     replayed(place)
-    opened = [
-        msgspec.json.decode(r.data, type=OpenedData) for _, r in records(place) if _is_opened(r)
-    ]
+    opened = boots_of(place)
     assert [one.proc for one in opened] == [opened[0].proc, opened[0].proc, opened[2].proc]
     assert opened[1].conf == opened[0].conf
-
-
-def _is_opened(record: Record) -> bool:
-    return record.kind == "opened"
 
 
 def test_another_table_key_does_not_continue_a_record(place: Path) -> None:
@@ -374,7 +359,7 @@ def test_a_record_that_was_tampered_with_is_not_continued(
     procedure = procedure_for(scripted)
     real = procedure.step
 
-    def generous(s: State, event: Event) -> Decision | Refused:
+    def generous(s: State, event: e.Event) -> Decision | Refused:
         answer = real(s, event)
         if isinstance(event, e.Paid) and isinstance(answer, Decision):
             return Decision(answer.rows, answer.state, answer.effects[1:])
@@ -412,7 +397,7 @@ def test_acknowledged_events_survive_a_disk_error(place: Path, writes: int) -> N
     (scripted,) = read_rounds(place.parent, ROUND)
     acknowledged: list[str] = []
 
-    def watch(event: Event, answer: Decision | Refused) -> None:
+    def watch(event: e.Event, answer: Decision | Refused) -> None:
         acknowledged.append(type(event).__name__)
 
     recorder = Recorder(place, SCRIPTS, keyring, size=SCRIPTS_SIZE, disk=Failing(writes, errno.EIO))
@@ -446,7 +431,7 @@ class Patient(Recorder):
         self.room = disk
         self.waited = 0
 
-    def step(self, s: State, e: Event, /) -> Decision | Refused:
+    def step(self, s: State, e: e.Event, /) -> Decision | Refused:
         while True:
             before = (self.state, self.seq)
             try:
@@ -466,8 +451,7 @@ def test_a_step_is_retried_after_a_full_disk(place: Path, together: int) -> None
             assert play_recorded(recorder, one, None, procedure_for(one)).ok
         recorder.room.left = 9
     assert recorder.waited > 1
-    assert verify(place).findings == ()
-    assert read(place)["exit"] == 0
+    assert (verify(place).findings, read_independently(place)["exit"]) == ((), 0)
     told = [type(event).__name__ for event in events(place)]
     plain = place.parent / "plain"
     record_all(plain, scripted)

@@ -1,6 +1,7 @@
 """Every decision made again: rounds with all that goes wrong, other games, other code."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from controller.audit.simulate import RecordingVault
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
 from controller.procedure.model.state import Step
 from tests.support.audit import wrong_records as wrong
-from tests.support.audit.fallbacks import AT_REST, IN_THE_MIDDLE, OTHER_CODE, boot_of, other
 from tests.support.audit.record.dealing import (
     KEYS,
     SURVEILLANCE_KEY,
@@ -26,7 +26,16 @@ from tests.support.audit.record.dealing import (
     recorded,
     revealed,
 )
-from tests.support.audit.record.scripted import fill, folded, write
+from tests.support.audit.record.scripted import (
+    AT_REST,
+    IN_THE_MIDDLE,
+    OTHER_CODE,
+    boot_of,
+    fill,
+    folded,
+    other,
+    write,
+)
 from tests.support.audit.record.table import note
 from tests.support.audit.tools.by_page import (
     GAME,
@@ -38,21 +47,17 @@ from tests.support.audit.tools.by_page import (
     opening,
     started,
 )
-from tests.support.audit.verifying import read as read_independently
-from tests.support.audit.verifying import whats
+from tests.support.audit.verifying import read_independently, whats
 from tests.support.audit.wrong_records import CASES, GROUPS, ONLY_WITH_REPLAY, broken, filled
 from tests.support.procedure.random_games import game_as_it_is
 
-GAMES = ("maxtime", "sf21x", "classic", "mega")
 
-
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", ["maxtime", "sf21x", "classic", "mega"])
 @pytest.mark.parametrize("seed", ["a", "b"])
 def test_rounds_with_all_that_goes_wrong_come_out_as_recorded(
-    name: str, seed: str, tmp_path: Path
+    name: str, seed: str, place: Path
 ) -> None:
     table = revealed(name, seed, events=300)
-    place = tmp_path / "record"
     recorded(place, table.engine.game, table.entries)
     report = verify(place, jobs=1)
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
@@ -62,33 +67,26 @@ def test_rounds_with_all_that_goes_wrong_come_out_as_recorded(
     assert (theirs["exit"], theirs["wrong"]) == (VALID, None)
 
 
-def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(tmp_path: Path) -> None:
+def test_an_entry_that_the_rules_would_not_make_is_found_in_its_place(place: Path) -> None:
     """Somebody made the controller itself write it: there is nothing wrong but what it says."""
     table = revealed("mega", "wrong", events=200)
-    place = tmp_path / "record"
-    log = boot(place, table.engine.game)
-    wrong = [at for at, made in enumerate(table.entries) if made.kind == "decision"][90]
-    write(log, table.entries[:wrong])
-    entry = table.entries[wrong]
-    at = log.write([RecordEntry(entry.kind, entry.by, _without_effects(entry), entry.round)])[0].seq
-    write(log, table.entries[wrong + 1 :])
-    log.close()
+    with closing(boot(place, table.engine.game)) as log:
+        wrong = [at for at, made in enumerate(table.entries) if made.kind == "decision"][90]
+        write(log, table.entries[:wrong])
+        entry = table.entries[wrong]
+        lie = {"event": entry.data.event, "rows": entry.data.rows, "effects": []}
+        at = log.write([RecordEntry(entry.kind, entry.by, lie, entry.round)])[0].seq
+        write(log, table.entries[wrong + 1 :])
     report = verify(place)
     assert (report.code, report.findings[0].seq) == (INVALID, at)
-    assert report.findings[0].round == entry.round
-    assert verify(place, replay=False).code == VALID
-
-
-def _without_effects(entry: RecordEntry) -> dict[str, object]:
-    return {"event": entry.data.event, "rows": entry.data.rows, "effects": []}
+    assert (report.findings[0].round, verify(place, replay=False).code) == (entry.round, VALID)
 
 
 # --- other games, other code ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
-def test_another_game_over_an_open_round_is_wrong(tmp_path: Path, what: str) -> None:
-    place = tmp_path / "record"
+def test_another_game_over_an_open_round_is_wrong(place: Path, what: str) -> None:
     game = game_as_it_is("classic")
     fill(boot(place, game), played(game, IN_THE_MIDDLE[what]).entries)
     assert verify(place).code == VALID
@@ -98,20 +96,15 @@ def test_another_game_over_an_open_round_is_wrong(tmp_path: Path, what: str) -> 
 
 
 @pytest.mark.parametrize("what", IN_THE_MIDDLE)
-def test_what_follows_on_other_code_with_an_open_round_is_not_known(
-    tmp_path: Path, what: str
-) -> None:
+def test_what_follows_on_other_code_with_an_open_round_is_not_known(place: Path, what: str) -> None:
     """It may be right: that version would have to say how its round stood."""
-    place = tmp_path / "record"
     game = game_as_it_is("classic")
-    log = boot_of(place, other(game))
-    theirs = played(game, IN_THE_MIDDLE[what]).entries
-    write(log, theirs)
-    log.close()
-    log = boot(place, game)
-    ours = played(game, lambda s: s.step is Step.WAGERING)
-    write(log, ours.entries)
-    log.close()
+    with closing(boot_of(place, other(game))) as log:
+        theirs = played(game, IN_THE_MIDDLE[what]).entries
+        write(log, theirs)
+    with closing(boot(place, game)) as log:
+        ours = played(game, lambda s: s.step is Step.WAGERING)
+        write(log, ours.entries)
     report = verify(place)
     assert (report.code, report.findings) == (INCOMPLETE, ())
     (unchecked,) = report.unchecked
@@ -122,16 +115,14 @@ def test_what_follows_on_other_code_with_an_open_round_is_not_known(
 
 @pytest.mark.parametrize("what", ["no wager", "a shuffle after the round"])
 def test_after_other_code_that_left_a_table_at_rest_ours_is_made_again(
-    tmp_path: Path, what: str
+    place: Path, what: str
 ) -> None:
-    place = tmp_path / "record"
     game = game_as_it_is("mega")
     theirs = played(game, AT_REST[what], f"rests {what}")
     fill(boot_of(place, other(game)), theirs.entries)
-    log = boot(place, game, folded(place, game).state)
-    ours = played(game, lambda s: s.step is Step.WAGERING)
-    write(log, ours.entries)
-    log.close()
+    with closing(boot(place, game, folded(place, game).state)) as log:
+        ours = played(game, lambda s: s.step is Step.WAGERING)
+        write(log, ours.entries)
     report = verify(place)
     assert (report.code, report.findings, report.again) == (INCOMPLETE, (), len(ours.entries))
     (unchecked,) = report.unchecked
@@ -147,28 +138,26 @@ def decided(event: dict[str, object], *effects: dict[str, object], **more: Any) 
     return RecordEntry("decision", RecordActor("device", "shoe"), data, **more)
 
 
-def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_a_card_drawn_in_error_that_became_the_hole_card_is_opened_too(place: Path) -> None:
     vault = RecordingVault(TABLE, KEYS.hole, KEYS.surveillance)
-    log = boot(place, game_as_it_is("classic"))
-    ten_of_spades = 48
-    drawn = vault.hidden(ten_of_spades)
-    told = vault.take_source()
-    write(
-        log,
-        [
-            decided(
-                {"type": "ErrorCardDrawn", "commitment": drawn},
-                cursor=told.cursor,
-                sealed=told.sealed,
-                round=4,
-            ),
-            *[note(f"{number}", 900, round=4) for number in range(100)],
-            decided({"type": "HoleDealt", "commitment": drawn, "spare": True}, round=5),
-            decided({"type": "RoundVoided"}, {"type": "RoundVoid", "round": 5}, round=5),
-        ],
-    )
-    log.close()
+    with closing(boot(place, game_as_it_is("classic"))) as log:
+        ten_of_spades = 48
+        drawn = vault.hidden(ten_of_spades)
+        told = vault.take_source()
+        write(
+            log,
+            [
+                decided(
+                    {"type": "ErrorCardDrawn", "commitment": drawn},
+                    cursor=told.cursor,
+                    sealed=told.sealed,
+                    round=4,
+                ),
+                *[note(f"{number}", 900, round=4) for number in range(100)],
+                decided({"type": "HoleDealt", "commitment": drawn, "spare": True}, round=5),
+                decided({"type": "RoundVoided"}, {"type": "RoundVoid", "round": 5}, round=5),
+            ],
+        )
     (hole,) = sealed_hole_cards(place, 5)
     assert hole.round == 5
     assert open_hole_card(place, hole, SURVEILLANCE_KEY) == ten_of_spades
@@ -286,11 +275,9 @@ def test_what_the_page_allows_is_right(tmp_path: Path) -> None:
     pen.next_segment()
     pen.checkpoint(early)  # over fewer records than stand before it, in the segment before
     pen.write("witnessed", {"note": WITNESS.cosign(pen.note(6))})
-    pen.close()
-    report = verify(pen.save(tmp_path), jobs=2)
+    report = verify(pen.end(tmp_path), jobs=2)
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
-    assert report.checkpoints == 3
-    assert read_independently(tmp_path)["exit"] == VALID
+    assert (report.checkpoints, read_independently(tmp_path)["exit"]) == (3, VALID)
 
 
 def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -> None:
@@ -299,8 +286,7 @@ def test_a_checkpoint_over_another_tree_segments_back_is_found(tmp_path: Path) -
         pen.next_segment()
     right = pen.seq
     pen.checkpoint(pen.key.sign(f"{ORIGIN}\n4\n{'A' * 43}=\n"))
-    pen.close()
-    (found,) = verify(pen.save(tmp_path)).findings
+    (found,) = verify(pen.end(tmp_path)).findings
     assert (found.segment, found.seq) == (4, right + 1)
     assert found.what == "a checkpoint over another tree than that of the first 4 records"
     assert read_independently(tmp_path)["wrong"]["seq"] == right + 1
@@ -342,8 +328,9 @@ def test_later_segments_alone_are_checked_as_far_as_they_can_be(tmp_path: Path) 
         theirs = read_independently(place)
         assert (theirs["exit"], theirs["wrong"], theirs["last_seq"]) == (INCOMPLETE, None, pen.seq)
         assert f"from segment {first}: what came before is not here" in theirs["not_checked"]
-        starts = (seq for seq, frame in enumerate(pen.frames, 1) if frame[0] == first)
-        assert theirs["first_seq"] == next(starts)
+        assert theirs["first_seq"] == next(
+            seq for seq, frame in enumerate(pen.frames, 1) if frame[0] == first
+        )
         report = verify(place)
         assert (report.code, report.findings) == (INCOMPLETE, ())
         assert f"what stands before segment {first} is not here" in report.unchecked
@@ -358,11 +345,9 @@ def test_a_signature_that_comes_too_late_is_remarked(tmp_path: Path) -> None:
         pen.next_segment()
         pen.write("note", {"text": "waits too"})
         pen.checkpoint()
-    pen.close()
-    place = pen.save(tmp_path)
+    place = pen.end(tmp_path)
     assert any("more than a second" in one for one in read_independently(place)["remarks"])
-    late = [one for one in verify(place).remarks if "without a signature" in one]
-    assert late == [
+    assert [one for one in verify(place).remarks if "without a signature" in one] == [
         "2 times something stood without a signature for more than a second, the longest for 2.5 s"
     ]
 
@@ -384,8 +369,9 @@ def test_the_tables_key_is_held_against_the_one_that_is_given(tmp_path: Path) ->
         assert verify(place).proven_key is False
         report = verify(place, table_key=key)
         assert (report.proven_key, report.findings) == (True, ())
-        stranger = VerifierKey.parse(Signer(f"{ORIGIN}/table", "a stranger").vkey())
-        (found,) = verify(place, table_key=stranger).findings
+        (found,) = verify(
+            place, table_key=VerifierKey.parse(Signer(f"{ORIGIN}/table", "a stranger").vkey())
+        ).findings
         assert "not the one that was given" in found.what
         assert found.segment == first
 
@@ -420,8 +406,7 @@ def test_findings_are_told_up_to_a_bound_and_all_are_counted(tmp_path: Path) -> 
     for _ in range(300):
         pen.write("note", {"text": "x"}, table="BJ-08")
     report = verify(pen.save(tmp_path))
-    assert (len(report.findings), report.more) == (50, 250)
-    assert report.findings[0].seq == 5
+    assert (len(report.findings), report.more, report.findings[0].seq) == (50, 250, 5)
 
 
 def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
@@ -435,10 +420,8 @@ def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
     pen.round = 2
     pen.decide({"type": "HoleDealt", "commitment": digest, "spare": True})
     pen.reveal(card=30)
-    pen.close()
-    report = verify(pen.save(tmp_path))
-    assert (report.findings, report.opened) == ((), 2)
-    assert read_independently(tmp_path)["exit"] == VALID
+    report = verify(pen.end(tmp_path))
+    assert (report.findings, report.opened, read_independently(tmp_path)["exit"]) == ((), 2, VALID)
 
 
 def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> None:

@@ -26,14 +26,12 @@ from controller.audit.verify import (
     segment,
     verify,
 )
-from tests.support.audit.record.forging import Original, forged, original, read
+from tests.support.audit.record.forging import TAMPERINGS, Original, forged, original, read
 from tests.support.audit.record.table import begun, everything, note
-from tests.support.audit.record.tamperings import TAMPERINGS
 from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha, started
 from tests.support.audit.tools.outside import WITNESS, grow, played
 from tests.support.audit.tools.signers import SECONDS
-from tests.support.audit.verifying import cosigned_end, json_report, whats
-from tests.support.audit.verifying import read as read_independently
+from tests.support.audit.verifying import cosigned_end, json_report, read_independently, whats
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +43,15 @@ def independently(place: Path, note: bytes, folder: Path) -> int:
     """The exit code of the verifier that shares no code with ours."""
     file = folder / "seen.note"
     file.write_bytes(note)
-    key = str(WITNESS.cosigner)
     return verify_record.main(
-        [str(place), "--checkpoint", str(file), "--witness-key", key, "--json"]
+        [str(place), "--checkpoint", str(file), "--witness-key", str(WITNESS.cosigner), "--json"]
     )
 
 
 def test_the_original_is_right(first: Original, tmp_path: Path) -> None:
-    witness = seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
-    report = verify(first.place, witness=witness)
+    report = verify(
+        first.place, witness=seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
+    )
     assert (report.code, report.findings, report.unchecked) == (VALID, (), ())
     assert (report.witnessed, report.witnessed_at) == (report.last - 1, SECONDS)
     assert (report.again, report.opened) == (report.kinds["decision"], 3)
@@ -69,8 +67,9 @@ def test_who_has_the_keys_is_found_out_by_a_witness(
     place = forged(first.place, tmp_path / "forged", change, first.keys)
     alone = verify(place)
     assert (alone.code == INVALID) == tells, alone.findings
-    witness = seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
-    found = verify(place, witness=witness).findings
+    found = verify(
+        place, witness=seen_by_witness(cosigned_end(first.place), WITNESS.cosigner)
+    ).findings
     assert any("other records" in one.what or "cut off" in one.what for one in found)
     assert independently(place, cosigned_end(first.place), tmp_path) == INVALID
 
@@ -276,7 +275,7 @@ def test_a_last_segment_without_a_record_yet_is_right(
     assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
 
 
-def aside(folder: Path, **wrong: Any) -> Pen:
+def aside(folder: Path, **wrong: Any) -> None:
     """A record that goes on after a tail was set aside."""
     pen = started()
     lost = b"torn bytes " * 40
@@ -297,9 +296,7 @@ def aside(folder: Path, **wrong: Any) -> Pen:
         pen.write("tail", data)
     pen.certify(opened)
     pen.play()
-    pen.close()
-    pen.save(folder)
-    return pen
+    pen.end(folder)
 
 
 @pytest.mark.parametrize("more", [{}, {"verdict": "accepted", "two": ["Ann", "Bo"]}])
@@ -333,9 +330,8 @@ def test_a_quarantine_file_must_match_its_record(more: Json, tmp_path: Path) -> 
     assert "tails/2.json: was set aside, and no record tells of it" in verify(tmp_path).remarks
 
 
-def test_all_that_stood_behind_the_last_record_may_be_set_aside(tmp_path: Path) -> None:
+def test_all_that_stood_behind_the_last_record_may_be_set_aside(place: Path) -> None:
     """However much that was: both verifiers read it."""
-    place = tmp_path / "record"
     begun(place, size=SIZE).close()
     (last,) = segments(place)
     data = bytearray(last.buffer)
@@ -344,8 +340,7 @@ def test_all_that_stood_behind_the_last_record_may_be_set_aside(tmp_path: Path) 
     begun(place, accept=("Ann", "Bo")).close()
     (tail,) = [record for record in everything(place) if record.kind == "tail"]
     assert f'"size":{SIZE - last.end}'.encode() in bytes(tail.data)
-    assert verify(place, replay=False).findings == ()
-    assert read_independently(place)["exit"] == 0
+    assert (verify(place, replay=False).findings, read_independently(place)["exit"]) == ((), 0)
     (kept,) = (place / "tails").glob("*.json")
     kept.write_bytes(b" " * (2 << 20) + kept.read_bytes())  # more than there can be of it
     assert read_independently(place)["exit"] == 1
@@ -403,8 +398,7 @@ def test_a_tail_record_is_right_where_its_opened_is_not_here(
 # --- A record is verified while somebody writes it --------------------------------------------
 
 
-def test_a_record_is_right_at_any_instant_while_it_is_written(tmp_path: Path) -> None:
-    place = tmp_path / "record"
+def test_a_record_is_right_at_any_instant_while_it_is_written(place: Path) -> None:
     log = begun(place, clock=SystemClock())  # type: ignore[arg-type]
     begun_to_write = Event()
 

@@ -17,20 +17,19 @@ from hypothesis import strategies as st
 from controller.audit.verify import INVALID, verify
 from tests.long.torture.altered import counted, flips, rewritings
 from tests.support.audit.tools.by_page import ORIGIN, Json, Pen, b64, closed, frame, sha, started
-from tests.support.audit.verifying import read
+from tests.support.audit.verifying import read_independently
 
-Folder = pytest.TempPathFactory
 fuzzed = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: Folder) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzzed")
 
 
 def answered(folder: Path) -> Json:
     """What is said of the record; it must be sayable."""
-    found = read(folder)
+    found = read_independently(folder)
     assert found["exit"] in (0, 1, 3)
     assert (found["exit"] == 1) == (found["wrong"] is not None)
     assert json.loads(json.dumps(found)) == found
@@ -54,15 +53,14 @@ def flipped(folder: Path, at: int, number: int) -> Iterator[Json]:
     with (folder / "segments" / "00000001.seg").open("r+b", buffering=0) as file:
         was = os.pread(file.fileno(), 1, at)
         os.pwrite(file.fileno(), bytes([was[0] ^ 1 << number]), at)
-        yield read(folder)
+        yield read_independently(folder)
         os.pwrite(file.fileno(), was, at)
 
 
 def small(folder: Path) -> int:
     """A closed record of one segment; where its frames end."""
     pen = started(4096)
-    pen.close()
-    pen.save(folder)
+    pen.end(folder)
     assert list(pen.files) == [1]
     return pen.frames[-1][2]
 
@@ -73,7 +71,7 @@ def test_two_bits_of_each_byte_of_a_closed_record_count(tmp_path: Path) -> None:
         for number in {5, at % 8}:
             with flipped(tmp_path, at, number) as found:
                 assert found["exit"] == 1, (at, number)
-    assert read(tmp_path)["exit"] == 0
+    assert read_independently(tmp_path)["exit"] == 0
 
 
 def test_a_bit_behind_the_last_record_is_never_passed_over(tmp_path: Path) -> None:
@@ -107,8 +105,7 @@ def test_any_bytes_behind_a_header_are_answered(data: bytes, number: int, folder
 @fuzzed
 @given(record=st.binary(min_size=1, max_size=2000), seq=st.integers(0, 2**64 - 1))
 def test_any_record_in_a_whole_frame_is_answered(record: bytes, seq: int, folder: Path) -> None:
-    data = frame(seq, 0, sha(b"x"), record)
-    segment(folder, (header(4096) + data).ljust(4096, b"\0"))
+    segment(folder, (header(4096) + frame(seq, 0, sha(b"x"), record)).ljust(4096, b"\0"))
     assert answered(folder)["exit"] == 1
 
 
@@ -121,8 +118,7 @@ END = GOOD.frames[-1][2]
 def test_any_bytes_behind_the_last_record_are_answered(data: bytes, gap: int, folder: Path) -> None:
     file = bytes(GOOD.files[1])
     segment(folder, (file[:END] + bytes(gap) + data).ljust(len(file), b"\0"))
-    found = answered(folder)
-    assert found["last_seq"] == GOOD.seq
+    assert answered(folder)["last_seq"] == GOOD.seq
 
 
 @fuzzed
@@ -246,8 +242,7 @@ def test_a_tail_made_to_be_slow_is_soon_answered(tmp_path: Path) -> None:
     size, most = 8 << 20, GOOD.seq + 140_000
     file = bytearray(GOOD.files[1][:END]).ljust(size, b"\0")
     file[16:24] = struct.pack("<II", 1, size)
-    slope = struct.pack(f"<{most - GOOD.seq}Q", *range(most, GOOD.seq, -1))
-    file[END:] = (slope * 8)[: size - END]
+    file[END:] = (struct.pack(f"<{most - GOOD.seq}Q", *range(most, GOOD.seq, -1)) * 8)[: size - END]
     segment(tmp_path, bytes(file))
     before = time.process_time()
     assert "the tail is unexplained" in answered(tmp_path)["wrong"]["what"]
@@ -279,13 +274,6 @@ def test_no_rewriting_passes_for_right(
     record_property("rewritings of a record", sum(found.values()))
 
 
-ODD = (
-    b"0", b"-1", b"1.5", b"null", b'""', b"{}", b"[]", b"true", b"99999999999999999999",
-    b'"\\ud800"', b"\xff", b" ", b",", b'"', b'{"a":', b"[" * 2000, b"\\u0041",
-)  # fmt: skip
-"""What may stand in a record where something else should."""
-
-
 _FREE = re.compile(rb'(?<="name":")[^"]*|(?<="round":)[0-9]+')
 """Of the last record, which no note is of, these two may be others: it is a checkpoint itself."""
 
@@ -300,7 +288,33 @@ def test_whatever_stands_in_a_record_is_found_and_nothing_fails_of_it(
     record = records[at]
     begin = data.draw(st.integers(0, len(record) - 1))
     end = data.draw(st.integers(begin, min(len(record), begin + 12)))
-    records[at] = record[:begin] + data.draw(st.sampled_from(ODD)) + record[end:]
+    records[at] = (
+        record[:begin]
+        + data.draw(
+            st.sampled_from(
+                (
+                    b"0",
+                    b"-1",
+                    b"1.5",
+                    b"null",
+                    b'""',
+                    b"{}",
+                    b"[]",
+                    b"true",
+                    b"99999999999999999999",
+                    b'"\\ud800"',
+                    b"\xff",
+                    b" ",
+                    b",",
+                    b'"',
+                    b'{"a":',
+                    b"[" * 2000,
+                    b"\\u0041",
+                )
+            )
+        )
+        + record[end:]
+    )
     free = at == len(records) - 1 and any(
         one.start() <= begin <= end <= one.end() for one in _FREE.finditer(record)
     )
@@ -312,7 +326,7 @@ def test_whatever_stands_in_a_record_is_found_and_nothing_fails_of_it(
         pen.sync()
         pen.put(each)
     place = pen.save(tmp_path_factory.mktemp("record"))
-    theirs = read(place)
+    theirs = read_independently(place)
     assert (verify(place).code, theirs["exit"]) == (INVALID, INVALID)
     assert verify(place, replay=False).code == INVALID
     assert verify(place).findings[0].seq <= theirs["wrong"]["seq"]

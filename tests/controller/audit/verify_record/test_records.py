@@ -1,19 +1,24 @@
 """Records that are right, look odd, or are damaged: what both verifiers say of them."""
 
+import ast
 import json
 import re
+import subprocess
+import sys
+import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from controller.audit import verify_record
 from controller.audit.format.records import DeviceCursor, Moment, RecordActor, RecordEntry
 from controller.audit.format.segments import segment_file
 from controller.audit.verify import verify
-from controller.audit.verify_record import main
-from tests.support.audit.faulty_disk import FaultyDisk
 from tests.support.audit.record.table import (
     FakeClock,
+    FaultyDisk,
     begun,
     device_report,
     kinds_of,
@@ -23,20 +28,28 @@ from tests.support.audit.record.table import (
 from tests.support.audit.tools.by_page import (
     HEADER,
     ORIGIN,
+    TABLE,
+    WITNESS,
     Json,
     Pen,
     Signer,
+    b64,
     closed,
+    commitment,
     frame,
+    opening,
+    sha,
     started,
 )
-from tests.support.audit.verifying import json_report, read, right
+from tests.support.audit.verifying import json_report, read_independently, right
+from tests.support.terminal import terminal
 
 
 def test_a_log_that_two_people_have_adopted_begins_anew(place: Path) -> None:
     data = {"what": "adopted", "device": "SH-1", "two": ["Ann", "Bo"]}
-    cursor = DeviceCursor("SH-1", 7, 1, "0" * 16)
-    adopted = RecordEntry("link", RecordActor("floor", "Ann"), data, cursor=cursor)
+    adopted = RecordEntry(
+        "link", RecordActor("floor", "Ann"), data, cursor=DeviceCursor("SH-1", 7, 1, "0" * 16)
+    )
     written(place, device_report("SH-1", 5), adopted, device_report("SH-1", 2))
     right(place)
 
@@ -54,12 +67,11 @@ def test_integers_of_data_may_be_as_large_and_as_small_as_64_bits_are(place: Pat
 @pytest.mark.parametrize("seconds", [5, -5, -0.3])
 def test_a_clock_that_is_set_right_before_a_signature(place: Path, seconds: float) -> None:
     clock = FakeClock()
-    log = begun(place, clock=clock)
-    log.write([note("before")])
-    clock.set(seconds)
-    log.sign()
-    log.write([note("after")])
-    log.close()
+    with closing(begun(place, clock=clock)) as log:
+        log.write([note("before")])
+        clock.set(seconds)
+        log.sign()
+        log.write([note("after")])
     assert kinds_of(place).count("clock") == 1
     right(place)
 
@@ -81,9 +93,8 @@ class SetAtTheEnd(FakeClock):
 
 def test_a_clock_that_is_set_between_closed_and_its_signature(place: Path) -> None:
     clock = SetAtTheEnd()
-    log = begun(place, clock=clock)
-    clock.set_at(2)
-    log.close()
+    with closing(begun(place, clock=clock)):
+        clock.set_at(2)
     assert kinds_of(place)[-3:] == ["closed", "clock", "checkpoint"]
     right(place)
 
@@ -101,8 +112,7 @@ def test_bytes_that_were_set_aside_twice(place: Path) -> None:
     file.write_bytes(whole[:end] + head + whole[end + len(head) :])
     with pytest.raises(KeyboardInterrupt):
         begun(place, disk=FaultyDisk({"sync": KeyboardInterrupt()}))
-    saved = [one for one in (place / "tails").glob("*") if one.suffix == ".new"]
-    for one in saved:  # as if it had got as far as its name
+    for one in list((place / "tails").glob("*.new")):  # as if it had got as far as its name
         one.rename(one.with_suffix(""))
     begun(place).close()
     assert kinds_of(place).count("tail") == 2
@@ -124,18 +134,18 @@ def test_what_is_no_part_of_a_record_is_named_and_is_no_damage(place: Path) -> N
         (place / name).write_bytes(b"somebody put it there")
     named = ["a note.txt", "more", *sorted(strange[1:3]), "tails/x", "cosigned/x.note"]
     report = verify(place, replay=False)
-    told = [one for one in report.remarks if "no part" in one]
-    assert told == [f"{name}: is no part of the record" for name in named]
+    assert [one for one in report.remarks if "no part" in one] == [
+        f"{name}: is no part of the record" for name in named
+    ]
     assert report.code == 0
-    theirs = read(place)
+    theirs = read_independently(place)
     assert theirs["exit"] == 0
     assert [one for one in theirs["remarks"] if "no part" in one] == [
         f"{name} is no part of the record" for name in sorted(named)
     ]
     for number in range(30):
         (place / f"x{number}").touch()
-    again = verify(place, replay=False)
-    assert "16 more files that are no part of the record" in again.remarks
+    assert "16 more files that are no part of the record" in verify(place, replay=False).remarks
 
 
 Told = pytest.CaptureFixture[str]
@@ -143,7 +153,7 @@ Damage = Callable[[Pen], object]
 
 
 def wrong(folder: Path, capsys: Told) -> Json:
-    assert main([str(folder), "--json"]) == 1
+    assert verify_record.main([str(folder), "--json"]) == 1
     found: Json = json.loads(capsys.readouterr().out)["wrong"]
     return found
 
@@ -155,13 +165,8 @@ def a_record() -> Pen:
     return closed(8192, rounds=6)
 
 
-def of_segment(pen: Pen, number: int) -> list[int]:
-    return [seq for seq, place in enumerate(pen.frames, 1) if place[0] == number]
-
-
-SECOND = of_segment(a_record(), 2)
-FIRST = SECOND[0]
-NEXT = SECOND[1]
+SECOND = [seq for seq, place in enumerate(a_record().frames, 1) if place[0] == 2]
+FIRST, NEXT, *_ = SECOND
 LAST = a_record().seq
 
 
@@ -179,8 +184,7 @@ def only(seqs: list[int]) -> Damage:
     def move(pen: Pen) -> None:
         places = [pen.frames[seq - 1] for seq in seqs]
         frames = b"".join(bytes(pen.files[number][at:end]) for number, at, end in places)
-        data = bytes(pen.files[2][:HEADER]) + frames
-        pen.files[2][:] = data.ljust(pen.size, b"\0")
+        pen.files[2][:] = (bytes(pen.files[2][:HEADER]) + frames).ljust(pen.size, b"\0")
 
     return move
 
@@ -394,7 +398,7 @@ def test_a_record_in_good_order_is_right(
 def test_a_key_that_only_the_record_names_is_said_to_be_no_proof(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([str(closed().save(tmp_path))]) == 0
+    assert verify_record.main([str(closed().save(tmp_path))]) == 0
     out = capsys.readouterr().out
     assert "THE TABLE'S KEY IS NOT PROVEN" in out
     assert out.endswith("RIGHT\n")
@@ -403,8 +407,7 @@ def test_a_key_that_only_the_record_names_is_said_to_be_no_proof(
 def test_a_record_of_a_running_table_is_right_and_said_to_be_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pen = started(rounds=1)
-    found = json_report(capsys, pen.save(tmp_path))
+    found = json_report(capsys, started(rounds=1).save(tmp_path))
     assert found["exit"] == 0
     assert any("does not end with closed" in words for words in found["remarks"])
 
@@ -415,8 +418,7 @@ def test_a_clock_record_lets_the_clock_be_set(
     pen = started()
     was, pen.utc = pen.utc, pen.utc - 3_000_000
     pen.write("clock", {"utc_was": was, "mono": pen.mono})
-    pen.close()
-    assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
+    assert json_report(capsys, pen.end(tmp_path))["exit"] == 0
 
 
 def test_the_clock_may_be_set_where_a_segment_begins_and_where_a_boot_does(
@@ -431,8 +433,7 @@ def test_the_clock_may_be_set_where_a_segment_begins_and_where_a_boot_does(
     pen.close()
     pen.mono = 5  # the machine started anew
     pen.start()
-    pen.close()
-    assert json_report(capsys, pen.save(tmp_path))["exit"] == 0
+    assert json_report(capsys, pen.end(tmp_path))["exit"] == 0
 
 
 # --- a part of a record
@@ -442,7 +443,135 @@ def test_later_segments_alone_are_held_against_their_keys(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pen = closed(8192)
-    stranger = Signer(f"{ORIGIN}/table", "a stranger").vkey()
-    found = json_report(capsys, pen.save(tmp_path, 2), "--table-key", stranger)
+    found = json_report(
+        capsys, pen.save(tmp_path, 2), "--table-key", Signer(f"{ORIGIN}/table", "a stranger").vkey()
+    )
     assert (found["exit"], found["wrong"]["seq"]) == (1, found["first_seq"])
     assert found["wrong"]["what"] == "the table's key is not the one given"
+
+
+# --- the verifier as a command: what it says, what it needs, where it runs --------------------
+
+
+SCRIPT = Path(verify_record.__file__)
+
+
+def test_without_cryptography_it_says_loudly_that_signatures_were_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = closed().save(tmp_path)
+    monkeypatch.setattr(verify_record, "ED25519", None)
+    assert verify_record.main([str(folder)]) == 3
+    out = capsys.readouterr().out
+    assert "SIGNATURES WERE NOT CHECKED" in out
+    assert out.endswith("RIGHT AS FAR AS IT COULD BE CHECKED\n")
+
+
+def test_it_runs_by_itself_where_nothing_is_installed(tmp_path: Path) -> None:
+    alone = tmp_path / "verify_record.py"
+    alone.write_bytes(SCRIPT.read_bytes())
+    folder = closed().save(tmp_path / "record")
+    for first, code in ((1, 3), (9, 1)):
+        if first == 9:
+            (folder / "segments" / "00000001.seg").write_bytes(bytes(16384))
+        run = subprocess.run(
+            [sys.executable, "-I", "-S", str(alone), str(folder)],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (run.returncode, run.stderr) == (code, b"")
+        assert b"SIGNATURES WERE NOT CHECKED" in run.stdout
+
+
+def test_it_is_written_for_python_3_9_and_needs_only_what_that_has() -> None:
+    tree = ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 9))
+    names = {
+        name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+        + [alias.name for alias in node.names if isinstance(node, ast.Import)]
+    }
+    assert names - {"cryptography"} <= sys.stdlib_module_names
+    assert not {"controller", "drivers"} & names
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--witness-key", WITNESS.vkey()], "--checkpoint and --witness-key go together"),
+        (["--checkpoint", "x"], "--checkpoint and --witness-key go together"),
+        (["--checkpoint", "no such", "--witness-key", WITNESS.vkey()], "no such is no file"),
+        (["--table-key", "name+0+AAAA"], "a verifier key is NAME+KEY ID+BASE64"),
+        (["--table-key", "a b" + WITNESS.vkey()], "a verifier key is NAME+KEY ID+BASE64"),
+        (["--table-key", "\udcff" + WITNESS.vkey()], "a verifier key is NAME+KEY ID+BASE64"),
+        (["--table-key", "other." + WITNESS.vkey()], "the id of the key of other.witness"),
+        (["--table-key", WITNESS.vkey(4)], "a verifier key is NAME+KEY ID+BASE64"),
+    ],
+)
+def test_mistakes_in_the_command_are_said(
+    more: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        verify_record.main([str(closed().save(tmp_path)), *more])
+    assert left.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_folder_without_segments_is_no_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        verify_record.main([str(tmp_path)])
+    assert left.value.code == 2
+    assert "no record, for it has no folder segments" in capsys.readouterr().err
+
+
+def test_progress_goes_to_a_terminal_only(tmp_path: Path) -> None:
+    folder = closed(4096).save(tmp_path)
+    with terminal() as at:
+        run = subprocess.run(
+            [sys.executable, str(SCRIPT), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=at.far,
+            timeout=60,
+            check=True,
+        )
+        shown = at.shown()
+    assert "segment 2 of " in shown
+    assert b"segment 2 of " not in run.stdout
+
+
+def test_what_a_record_says_cannot_command_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pen = started()
+    pen.write("\x1b[31mred\u202e", {})
+    verify_record.main([str(pen.save(tmp_path))])
+    assert "the page knows no kind \\x1b[31mred\\x202e" in capsys.readouterr().out
+
+
+def test_memory_stays_flat(tmp_path: Path) -> None:
+    def peak(rounds: int) -> int:
+        pen = started(1 << 20)
+        for _ in range(rounds):
+            pen.write("note", {"text": "x" * 60_000})
+        folder = pen.save(tmp_path / str(rounds))
+        tracemalloc.start()
+        found = read_independently(folder)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert (found["exit"], found["segments"]) == (0, -(-rounds // 17))
+        return most
+
+    few, many = peak(20), peak(120)
+    assert many < few + (1 << 19)
+
+
+def test_the_commitment_is_the_one_of_the_page() -> None:
+    cursor = {"device": "SHOE-1", "epoch": 3, "seq": 0x01020304}
+    opened = opening(51)
+    text = b"holecard-v1\0" + TABLE.encode() + b"\0SHOE-1\0\x03\0\0\0\x04\x03\x02\x01" + opened
+    assert commitment(cursor, opened) == sha(text).hex()
+    assert len(b64(opened)) == 76

@@ -1,13 +1,24 @@
-"""Cosigned checkpoints of a record: storing, monitoring, verifying the record with them."""
+"""Cosigned checkpoints of a record, in the record and in the archive of their witness."""
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from controller.audit.errors import NoRecord, RecordDamaged, RecordProblem
+from controller.audit.errors import (
+    CannotWrite,
+    InUse,
+    NoRecord,
+    RecordDamaged,
+    RecordProblem,
+    WitnessProblem,
+)
+from controller.audit.files import Disk
 from controller.audit.format.notes import (
     Signature,
     SigningKey,
@@ -20,21 +31,49 @@ from controller.audit.format.segments import numbers, segment_file
 from controller.audit.log import Log
 from controller.audit.read.reader import records
 from controller.audit.read.signatures import BadSignature
-from controller.audit.witness import WitnessReport, WitnessState, check_witnesses, recorded_state
+from controller.audit.witness import (
+    CosignedNote,
+    WitnessReport,
+    WitnessState,
+    check_witnesses,
+    recorded_state,
+)
 from controller.audit.witness.cosignatures import MAX_NOTES, NotCosigned, store_notes
-from controller.audit.witness.witness import RecordRewritten
-from tests.support.audit.record.table import begun, everything, note
+from controller.audit.witness.witness import (
+    ArchiveProblem,
+    ClockWentBack,
+    RecordRewritten,
+    WitnessedRecord,
+    cosign_record,
+    open_archive,
+)
+from tests.support.audit.record.table import FaultyDisk, begun, everything, note
 from tests.support.audit.tools.by_page import ORIGIN, Pen, Signer, started, tree_hash
-from tests.support.audit.tools.outside import WITNESS, files_in, play, played
+from tests.support.audit.tools.outside import (
+    WITNESS,
+    files_in,
+    flip,
+    grow,
+    origin_of,
+    play,
+    played,
+    root_of,
+)
 from tests.support.audit.tools.signers import STRANGER, signing_key
-from tests.support.audit.witnessing import NOW, seen_by
+from tests.support.audit.witnessing import NOW, copied, refused, seen_by, seen_in
 
 SECOND = signing_key("archive.example/second")
 
 
-def cosigned(record: Path, archive: Path) -> tuple[int, bytes]:
-    made = seen_by(record, archive)
-    return made.size, made.note.encode()
+@pytest.fixture
+def cosigned(record: Path, archive: Path) -> CosignedNote:
+    return seen_by(record, archive)
+
+
+@pytest.fixture
+def signed(cosigned: CosignedNote) -> bytes:
+    """The cosigned checkpoint as it is brought to its record."""
+    return cosigned.note.encode()
 
 
 def by_another(note: bytes, key: SigningKey, seconds: int = NOW) -> bytes:
@@ -42,90 +81,88 @@ def by_another(note: bytes, key: SigningKey, seconds: int = NOW) -> bytes:
     return format_note(found.text, found.signatures[0], key.cosign(found.text, seconds)).encode()
 
 
-def test_a_note_is_stored_once(record: Path, tmp_path: Path) -> None:
-    size, note = cosigned(record, tmp_path / "archive")
-    (brought,) = store_notes(record, [("a", note)], WITNESS.cosigner)
-    assert (brought.size, brought.new) == (size, True)
-    assert brought.file == record / "cosigned" / f"{size}.note"
-    assert brought.file.read_bytes() == note
-    (again,) = store_notes(record, [("a", by_another(note, WITNESS, NOW + 9))], WITNESS.cosigner)
+def test_a_note_is_stored_once(record: Path, cosigned: CosignedNote, signed: bytes) -> None:
+    (brought,) = store_notes(record, [("a", signed)], WITNESS.cosigner)
+    assert (brought.size, brought.new) == (cosigned.size, True)
+    assert (brought.file, brought.file.read_bytes()) == (
+        record / "cosigned" / f"{cosigned.size}.note",
+        signed,
+    )
+    (again,) = store_notes(record, [("a", by_another(signed, WITNESS, NOW + 9))], WITNESS.cosigner)
     assert not again.new
-    assert brought.file.read_bytes() == note
+    assert brought.file.read_bytes() == signed
 
 
-def test_a_second_witness_is_added_to_the_first(record: Path, tmp_path: Path) -> None:
-    _, note = cosigned(record, tmp_path / "archive")
-    store_notes(record, [("a", note)], WITNESS.cosigner)
-    (brought,) = store_notes(record, [("b", by_another(note, SECOND))], SECOND.cosigner)
+def test_a_second_witness_is_added_to_the_first(record: Path, signed: bytes) -> None:
+    store_notes(record, [("a", signed)], WITNESS.cosigner)
+    (brought,) = store_notes(record, [("b", by_another(signed, SECOND))], SECOND.cosigner)
     assert brought.new
     both = parse_note(brought.file.read_bytes())
     assert len(both.signatures) == 3
     assert len(verify_note(both, (WITNESS.cosigner, SECOND.cosigner))) == 2
 
 
-def test_only_the_given_witness_is_stored(record: Path, tmp_path: Path) -> None:
+def test_only_the_given_witness_is_stored(record: Path, signed: bytes) -> None:
     """Signatures of others are removed."""
-    _, note = cosigned(record, tmp_path / "archive")
-    found = parse_note(note)
+    found = parse_note(signed)
     more = format_note(found.text, *found.signatures, STRANGER.sign(found.text)).encode()
     (brought,) = store_notes(record, [("a", more)], WITNESS.cosigner)
-    assert brought.file.read_bytes() == note
+    assert brought.file.read_bytes() == signed
 
 
-def test_one_invalid_note_rejects_all(record: Path, tmp_path: Path) -> None:
-    _, note = cosigned(record, tmp_path / "archive")
+def test_one_invalid_note_rejects_all(record: Path, signed: bytes) -> None:
     before = files_in(record)
     with pytest.raises(NotCosigned, match=r"^second: "):
-        store_notes(record, [("first", note), ("second", note[:-9])], WITNESS.cosigner)
+        store_notes(record, [("first", signed), ("second", signed[:-9])], WITNESS.cosigner)
     assert files_in(record) == before
 
 
-def test_a_note_without_a_cosignature_is_rejected(record: Path, tmp_path: Path) -> None:
-    _, note = cosigned(record, tmp_path / "archive")
-    found = parse_note(note)
+def test_a_note_without_a_cosignature_is_rejected(record: Path, signed: bytes) -> None:
+    found = parse_note(signed)
     table, mine = found.signatures
     flipped = Signature(mine.name, mine.key_id, mine.bytes[:-1] + bytes([mine.bytes[-1] ^ 1]))
-    wrong = {
+    for words, data in {
         "none of the known keys": format_note(found.text, table).encode(),
         "is not one of this text": format_note(found.text, table, flipped).encode(),
-        "a checkpoint of 1 lines": b"words\n\n" + note.partition(b"\n\n")[2],
+        "a checkpoint of 1 lines": b"words\n\n" + signed.partition(b"\n\n")[2],
         "without an empty line": b"nothing",
         "not UTF-8": b"\xff",
-    }
-    for words, data in wrong.items():
+    }.items():
         with pytest.raises(NotCosigned, match=words):
             store_notes(record, [("a", data)], WITNESS.cosigner)
     assert not (record / "cosigned").exists()
 
 
 def test_a_note_of_another_record_is_rejected(record: Path, tmp_path: Path) -> None:
-    _, note = cosigned(played(tmp_path / "other", 1), tmp_path / "archive")
+    note = seen_by(played(tmp_path / "other", 1), tmp_path / "archive").note.encode()
     with pytest.raises(NotCosigned, match="bring it to its own record"):
         store_notes(record, [("a", note)], WITNESS.cosigner)
     with pytest.raises(NoRecord):
         store_notes(tmp_path / "nothing", [("a", note)], WITNESS.cosigner)
 
 
-def test_two_roots_of_one_size_are_reported_and_kept(record: Path, tmp_path: Path) -> None:
-    size, note = cosigned(record, tmp_path / "archive")
-    other = parse_note(note).text.splitlines()
+def test_two_roots_of_one_size_are_reported_and_kept(
+    record: Path, cosigned: CosignedNote, signed: bytes
+) -> None:
+    other = parse_note(signed).text.splitlines()
     other[2] = "A" * 43 + "="
     text = "\n".join(other) + "\n"
     forged = format_note(text, WITNESS.cosign(text, NOW)).encode()
     store_notes(record, [("a", forged)], WITNESS.cosigner)
-    with pytest.raises(NotCosigned, match=f"another root of {size} records"):
-        store_notes(record, [("b", note)], WITNESS.cosigner)
-    assert (record / "cosigned" / f"{size}.note").read_bytes() == forged
+    with pytest.raises(NotCosigned, match=f"another root of {cosigned.size} records"):
+        store_notes(record, [("b", signed)], WITNESS.cosigner)
+    assert (record / "cosigned" / f"{cosigned.size}.note").read_bytes() == forged
 
 
-def test_a_damaged_stored_note_is_reported(record: Path, tmp_path: Path) -> None:
-    size, note = cosigned(record, tmp_path / "archive")
-    store_notes(record, [("a", note)], WITNESS.cosigner)
-    file = record / "cosigned" / f"{size}.note"
-    for data in (note[:30], note[:-8] + b"AAAAAAA\n"):
+def test_a_damaged_stored_note_is_reported(
+    record: Path, cosigned: CosignedNote, signed: bytes
+) -> None:
+    store_notes(record, [("a", signed)], WITNESS.cosigner)
+    file = record / "cosigned" / f"{cosigned.size}.note"
+    for data in (signed[:30], signed[:-8] + b"AAAAAAA\n"):
         file.write_bytes(data)
         with pytest.raises(NotCosigned, match="is damaged"):
-            store_notes(record, [("a", note)], WITNESS.cosigner)
+            store_notes(record, [("a", signed)], WITNESS.cosigner)
 
 
 @pytest.fixture
@@ -276,8 +313,7 @@ def test_a_record_written_from_the_format_is_cosigned(tmp_path: Path) -> None:
     made = seen(pen, tmp_path)
     assert made.origin == ORIGIN
     assert pen.seq - 2 <= made.size < pen.seq
-    assert made.root == tree_hash(pen.leaves[: made.size])
-    assert made.table_key == pen.table_key.vkey()
+    assert (made.root, made.table_key) == (tree_hash(pen.leaves[: made.size]), pen.table_key.vkey())
 
 
 def test_a_continued_record_is_cosigned_again(tmp_path: Path) -> None:
@@ -350,3 +386,126 @@ def test_a_record_that_lies_is_not_cosigned(
     lie(pen)
     with pytest.raises(problem, match=words):
         seen(pen, tmp_path)
+
+
+# --- the archive: written before a cosignature, rejected when it is corrupt -------------------
+
+
+@pytest.mark.parametrize("inside", ["", "archive", "segments/archive"])
+def test_an_archive_in_the_record_is_rejected(inside: str, record: Path) -> None:
+    before = files_in(record)
+    with pytest.raises(WitnessProblem, match="in the record's own directory"):
+        seen_by(record, record / inside)
+    assert files_in(record) == before
+
+
+def test_a_witness_whose_clock_is_behind_signs_nothing(record: Path, archive: Path) -> None:
+    seen_by(record, archive)
+    grow(record)
+    before = files_in(archive)
+    with pytest.raises(ClockWentBack, match=f"says second {NOW - 1}"):
+        seen_by(record, archive, NOW - 1)
+    assert files_in(archive) == before
+
+
+def test_concurrent_cosigning_is_rejected(whole: Path, archive: Path) -> None:
+    with (
+        open_archive(archive, origin_of(whole), Disk()),
+        pytest.raises(InUse, match="is being countersigned already"),
+    ):
+        seen_by(whole, archive)
+    assert seen_by(whole, archive).size
+
+
+def spoil(file: Path) -> None:
+    flip(file, file.read_bytes().index(b'"frontier"') + 30)
+
+
+def shorten(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [(Path.unlink, "it is gone"), (spoil, "damaged"), (shorten, "it is damaged")],
+)
+def test_an_archive_without_its_state_is_rejected(
+    harm: Callable[[Path], None], words: str, whole: Path, archive: Path
+) -> None:
+    seen_by(whole, archive)
+    (file,) = archive.glob("*/seen.json")
+    harm(file)
+    refused(whole, archive, ArchiveProblem, words)
+
+
+def test_an_older_archive_is_rejected(record: Path, archive: Path) -> None:
+    seen_by(record, archive)
+    (file,) = archive.glob("*/seen.json")
+    old = file.read_bytes()
+    grow(record)
+    made = seen_by(record, archive)
+    file.write_bytes(old)
+    refused(record, archive, ArchiveProblem, f"it is an old one.*{made.size} were countersigned")
+
+
+def test_two_trees_of_one_size_are_never_cosigned(tmp_path: Path) -> None:
+    """Even if another witness's state replaced its own."""
+    record, archive, theirs = tmp_path / "record", tmp_path / "archive", tmp_path / "theirs"
+    begun(record).close()
+    other = copied(record, tmp_path / "other")
+    grow(record, "one")
+    grow(other, "two")
+    made = seen_by(record, archive)
+    assert seen_by(other, theirs).size == made.size
+    (file,), (foreign,) = archive.glob("*/seen.json"), theirs.glob("*/seen.json")
+    shutil.copy(foreign, file)
+    refused(other, archive, ArchiveProblem, f"another tree of {made.size} records was counters")
+
+
+class Watching(SigningKey):
+    """Checks the archive when it is asked to sign."""
+
+    __slots__ = ("archive", "kept")
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__(WITNESS.name, Ed25519PrivateKey.generate())
+        self.archive = archive
+        self.kept: list[tuple[str, WitnessedRecord]] = []
+
+    def cosign(self, text: str, seconds: int) -> Signature:
+        self.kept.append((text, seen_in(self.archive)))
+        return super().cosign(text, seconds)
+
+
+def test_the_state_is_stored_before_cosigning(whole: Path, tmp_path: Path) -> None:
+    archive, disk = tmp_path / "archive", FaultyDisk()
+    key = Watching(archive)
+    cosign_record(whole, archive, key, now=lambda: NOW, disk=disk)
+    ((text, seen),) = key.kept
+    assert (parse_note(seen.checkpoint).text, seen.time) == (text, NOW)
+    at = disk.calls.index("rename seen.json")
+    assert disk.calls[at - 2 : at + 2] == ["write", "sync", "rename seen.json", "sync directory"]
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_a_power_loss_at_any_call_is_recovered(at: int, tmp_path: Path) -> None:
+    record, archive = played(tmp_path / "record", 2), tmp_path / "archive"
+    seen_by(record, archive)
+    grow(record)
+    key, disk = Watching(archive), FaultyDisk(power_off_at=at)
+    with pytest.raises(CannotWrite):
+        cosign_record(record, archive, key, now=lambda: NOW + 1, disk=disk)
+    assert len(disk.calls) == at
+    assert not list(archive.rglob("*.new"))
+    assert bool(key.kept) == (at >= 5)  # the calls that store seen.json
+    assert all(parse_note(seen.checkpoint).text == text for text, seen in key.kept)
+    again = seen_by(record, archive, NOW + 2)
+    assert again.root == root_of(record, again.size)
+    assert not list(archive.rglob("*.new"))
+
+
+def test_an_unwritable_archive_prevents_cosigning(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "archive").write_text("a file")
+    with pytest.raises(CannotWrite, match=r"cannot be written: (not a directory|file exists)"):
+        seen_by(whole, tmp_path / "archive")
+    assert not os.path.isdir(tmp_path / "archive")

@@ -1,6 +1,7 @@
 """What a witness cosigns, the errors that it reports, and histories of both."""
 
 import shutil
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -39,9 +40,11 @@ from tests.support.audit.tools.by_page import tree_hash
 from tests.support.audit.tools.outside import (
     WITNESS,
     files_in,
+    flip,
     grow,
     leaves_of,
     origin_of,
+    overwrite,
     play,
     played,
     root_of,
@@ -57,8 +60,7 @@ def test_the_first_time_the_whole_record_is_read(whole: Path, tmp_path: Path) ->
     made = seen_by(whole, tmp_path / "archive", tell=read.append)
     assert (made.first, made.before, made.proven) == (True, 0, False)
     assert read == [one.number for one in segments(whole)]
-    assert made.root == root_of(whole, made.size)
-    assert made.table_key == str(table_key(whole))
+    assert (made.root, made.table_key) == (root_of(whole, made.size), str(table_key(whole)))
     note_ = parse_note(made.note)
     (right,) = verify_note(note_, (WITNESS.cosigner,))
     assert right.seconds == NOW
@@ -68,8 +70,7 @@ def test_the_first_time_the_whole_record_is_read(whole: Path, tmp_path: Path) ->
 
 def test_the_archive_contains_what_was_cosigned(whole: Path, tmp_path: Path) -> None:
     made = seen_by(whole, tmp_path / "archive")
-    name = made.origin.removeprefix("holecard/").replace("/", "-")
-    kept = tmp_path / "archive" / name
+    kept = tmp_path / "archive" / made.origin.removeprefix("holecard/").replace("/", "-")
     assert (kept / "cosigned" / f"{made.size}.note").read_text("utf-8") == made.note
     seen = seen_in(tmp_path / "archive")
     assert (seen.size, seen.tree().root(), seen.time) == (made.size, made.root, NOW)
@@ -108,17 +109,15 @@ def test_earlier_segments_are_not_needed(record: Path, archive: Path) -> None:
 @pytest.mark.parametrize("count", range(1, 40, 3))
 def test_it_continues_from_any_position(count: int, place: Path, archive: Path) -> None:
     """Also at segment boundaries, with a checkpoint behind a segment's first place."""
-    log = begun(place, size=8192)
-    before = 0
-    for at in range(5):
-        for one in range(count):
-            log.write([note(f"{at} {one}", 150)])
-        log.sign()
-        made = seen_by(place, archive)
-        assert made.before == before
-        assert made.root == root_of(place, made.size)
-        before = made.size
-    log.close()
+    with closing(begun(place, size=8192)) as log:
+        before = 0
+        for at in range(5):
+            for one in range(count):
+                log.write([note(f"{at} {one}", 150)])
+            log.sign()
+            made = seen_by(place, archive)
+            assert (made.before, made.root) == (before, root_of(place, made.size))
+            before = made.size
 
 
 def test_cosigning_again_keeps_the_first_note(whole: Path, archive: Path) -> None:
@@ -132,28 +131,25 @@ def test_cosigning_again_keeps_the_first_note(whole: Path, archive: Path) -> Non
 
 
 def test_a_growing_record_is_cosigned_up_to_its_last_checkpoint(place: Path, archive: Path) -> None:
-    log = begun(place)
-    play(log, 1, 3)
-    log.write([note("not signed yet")])
-    made = seen_by(place, archive)
-    assert made.size == log.where.seq - 2
-    with segment_file(place, 1).open("r+b") as file:  # half of a write in progress
-        file.seek(next(segments(place)).end)
-        file.write(b"\x80\0\0\0half")
-    assert seen_by(place, archive).size == made.size
-    log.close()
+    with closing(begun(place)) as log:
+        play(log, 1, 3)
+        log.write([note("not signed yet")])
+        made = seen_by(place, archive)
+        assert made.size == log.where.seq - 2
+        half = b"\x80\0\0\0half"  # of a write in progress
+        overwrite(segment_file(place, 1), next(segments(place)).end, half)
+        assert seen_by(place, archive).size == made.size
 
 
 def test_a_clock_change_before_a_checkpoint_is_accepted(tmp_path: Path) -> None:
     """Another record is then between the checkpoint and the records that it covers."""
     record, clock = tmp_path / "record", FakeClock()
-    log = begun(record, clock=clock)
-    log.write([note("a")])
-    clock.set(7)
-    log.sign()
-    made = seen_by(record, tmp_path / "archive")
-    assert made.root == root_of(record, made.size)
-    log.close()
+    with closing(begun(record, clock=clock)) as log:
+        log.write([note("a")])
+        clock.set(7)
+        log.sign()
+        made = seen_by(record, tmp_path / "archive")
+        assert made.root == root_of(record, made.size)
 
 
 def test_a_read_only_copy_is_accepted(whole: Path, tmp_path: Path) -> None:
@@ -222,9 +218,8 @@ def test_rewritten_unsigned_records_are_rejected(
     tmp_path: Path, place: Path, archive: Path
 ) -> None:
     """Frames, chain and CRC are valid; the last checkpoint is before what was seen."""
-    log = begun(place)
-    play(log, 1, 1)
-    log.close()
+    with closing(begun(place)) as log:
+        play(log, 1, 1)
     other = copied(place, tmp_path / "other")
     for where, words, signs in ((place, "as it was", True), (other, "as it was not", False)):
         log = begun(where)
@@ -298,21 +293,21 @@ def test_a_record_without_a_checkpoint_is_rejected(tmp_path: Path) -> None:
         seen_by(record, tmp_path / "archive")
 
 
-def test_a_forged_checkpoint_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forged_checkpoint_is_rejected(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Signed by an unknown key, as in a copy with a different boot key."""
-    record = tmp_path / "record"
-    log = begun(record)
-    play(log, 1, 1)
-    stranger = SigningKey(log.origin, Ed25519PrivateKey.generate())
+    with closing(begun(place)) as log:
+        play(log, 1, 1)
+        stranger = SigningKey(log.origin, Ed25519PrivateKey.generate())
 
-    def forged(_: CheckpointSigner, tree: Span) -> str:
-        text = Checkpoint(log.origin, tree.end, tree.root()).text()
-        return format_note(text, stranger.sign(text))
+        def forged(_: CheckpointSigner, tree: Span) -> str:
+            text = Checkpoint(log.origin, tree.end, tree.root()).text()
+            return format_note(text, stranger.sign(text))
 
-    monkeypatch.setattr(CheckpointSigner, "checkpoint", forged)
-    log.close()
+        monkeypatch.setattr(CheckpointSigner, "checkpoint", forged)
     with pytest.raises(BadSignature, match="its checkpoint is none"):
-        seen_by(record, tmp_path / "archive")
+        seen_by(place, tmp_path / "archive")
 
 
 def test_a_record_without_its_first_segment_is_rejected(record: Path, archive: Path) -> None:
@@ -324,9 +319,7 @@ def test_a_record_without_its_first_segment_is_rejected(record: Path, archive: P
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_flipped_bit_is_never_cosigned(number: int, record: Path, archive: Path) -> None:
     file = segment_file(record, number)
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 4
-    file.write_bytes(data)
+    flip(file, file.stat().st_size // 2, 4)
     with pytest.raises(RecordProblem):
         seen_by(record, archive)
     assert not list(archive.glob("*/cosigned/*"))
@@ -377,19 +370,17 @@ class World:
         self.signed: dict[int, bytes] = {}
         self.now = 1_800_000_000
         self.refused: list[str] = []
-        log = begun(self.live, size=4096 * 2)
-        log.close()
+        begun(self.live, size=4096 * 2).close()
 
     def do(self, step: Done) -> None:
         getattr(self, step.what.replace(" ", "_"))(step)
 
     def grow(self, step: Done) -> None:
-        log = begun(self.live, size=4096 * 2)
-        for at in range(step.number):
-            log.write([note(f"{step.words} {at}", 90)])
-            if at % 7 == 6:
-                log.sign()
-        log.close()
+        with closing(begun(self.live, size=4096 * 2)) as log:
+            for at in range(step.number):
+                log.write([note(f"{step.words} {at}", 90)])
+                if at % 7 == 6:
+                    log.sign()
 
     def save(self, step: Done) -> None:
         image = self.place / f"image-{next(_NAMES)}"
@@ -408,9 +399,7 @@ class World:
         if first == len(last.frames):
             return
         start = last.frames[first].offset
-        with last.file.open("r+b") as file:
-            file.seek(start)
-            file.write(bytes(last.end - start))
+        overwrite(last.file, start, bytes(last.end - start))
 
     def cut_segment(self, step: Done) -> None:
         numbers = [one.number for one in segments(self.live)]
@@ -473,7 +462,7 @@ def test_a_growing_record_is_always_cosigned(
 def test_a_history_with_every_kind_of_step(tmp_path: Path) -> None:
     """Contains every kind of step."""
     world = World(tmp_path)
-    steps = (
+    for step in (
         Done("cosign"),
         Done("grow", 12, "a"),
         Done("save"),
@@ -487,8 +476,7 @@ def test_a_history_with_every_kind_of_step(tmp_path: Path) -> None:
         Done("cosign"),
         Done("cut segment"),
         Done("cosign"),
-    )
-    for step in steps:
+    ):
         world.do(step)
     assert len(world.signed) == 2
     assert world.refused == ["RecordTruncated", "RecordTruncated", "RecordForked", "RecordForked"]

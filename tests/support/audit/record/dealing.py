@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -132,16 +133,16 @@ def boot(
     opening = RecordOpening.at(place, table=TABLE, disk=FastDisk())
     last = opening.last
     clock = clock or (FakeClock() if last is None else FakeClock(last.utc + 10**9))
-    identity = identity_of(TABLE, game)
-    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=size)
+    return Log.begin(
+        opening, identity_of(TABLE, game), TABLE_KEY, state=state, clock=clock, size=size
+    )
 
 
 def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:
     """A record of these entries, starting with a closed table."""
-    log = boot(place, game)
-    for made in entries:
-        log.write([made])
-    log.close()
+    with closing(boot(place, game)) as log:
+        for made in entries:
+            log.write([made])
 
 
 def as_read(made: RecordEntry) -> Record:
@@ -185,8 +186,9 @@ class Revealing(Dealing):
     def _bound(self, event: Event) -> Event:
         bound = super()._bound(event)
         if isinstance(bound, HoleRevealed) and self.state.hole in self._openings:
-            opened = self._openings[self.state.hole]
-            return replace(bound, card=self._vault[self.state.hole], opening=opened)
+            return replace(
+                bound, card=self._vault[self.state.hole], opening=self._openings[self.state.hole]
+            )
         return bound
 
 

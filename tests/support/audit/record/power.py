@@ -6,7 +6,7 @@ sectors, and the first few of the unsynced names.
 """
 
 import contextlib
-import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -77,8 +77,9 @@ class PowerDisk(Disk):
         return str(file.relative_to(self.root))
 
     def _renamed(self, file: Path) -> None:
-        directory = str(file.parent.relative_to(self.root))
-        self._loose_names.setdefault(directory, []).append(dict(self._names))
+        self._loose_names.setdefault(str(file.parent.relative_to(self.root)), []).append(
+            dict(self._names)
+        )
 
     def create(self, file: Path) -> int:
         self._count()
@@ -178,16 +179,6 @@ def _put(content: bytearray, pieces: list[tuple[int, bytes]]) -> None:
         content[offset : offset + len(data)] = data
 
 
-def discard(place: Path) -> None:
-    """Delete everything below it."""
-    for file in sorted(place.rglob("*"), reverse=True):
-        if file.is_dir():
-            file.rmdir()
-        else:
-            os.unlink(file)
-    place.rmdir()
-
-
 STEPS: Final = 40
 MAX_BOOTS: Final = 3
 
@@ -216,8 +207,7 @@ def play(place: Path, disk: "PowerDisk", random: Random, kept: Kept) -> None:
         for step in range(STEPS):
             wanted = entries(random, step)
             kept.in_flight = [encode(entry.data) for entry in wanted]
-            made = log.write(wanted)
-            pairs = zip(made, kept.in_flight, strict=True)
+            pairs = zip(log.write(wanted), kept.in_flight, strict=True)
             kept.acknowledged += [(one.seq, data) for one, data in pairs]
             kept.in_flight = []
             if random.random() < 0.2:
@@ -230,8 +220,7 @@ def play(place: Path, disk: "PowerDisk", random: Random, kept: Kept) -> None:
 
 def check(place: Path, kept: Kept) -> list[tuple[int, bytes]]:
     """The record opens, contains all acknowledged entries and no others."""
-    opening = RecordOpening.at(place, table=TABLE)
-    opening.close()
+    RecordOpening.at(place, table=TABLE).close()
     found = [(one.seq, bytes(one.data)) for _, one in records(place) if one.kind not in OWN]
     assert found[: len(kept.acknowledged)] == kept.acknowledged
     rest = [data for _, data in found[len(kept.acknowledged) :]]
@@ -262,8 +251,7 @@ def _killed(place: Path, disk: "PowerDisk", random: Random, kept: Kept) -> "Powe
     if len(later.acknowledged) > len(found):
         kept.acknowledged, kept.in_flight = later.acknowledged, later.in_flight
     else:
-        unsure = [data for _, data in found[len(kept.acknowledged) :]]
-        kept.in_flight = [*unsure, *later.in_flight]
+        kept.in_flight = [data for _, data in found[len(kept.acknowledged) :]] + later.in_flight
     return disk
 
 
@@ -283,19 +271,17 @@ def _history(scratch: Path, random: Random) -> Iterator[int]:
             state = scratch / "state"
             disk.left(state, random)
             if (state / "segments").exists():
-                found = check(state, kept)
-                yield len(found)
+                yield len(check(state, kept))
             if random.random() < 0.2:
                 break
-            discard(state) if state.exists() else None
+            shutil.rmtree(state, ignore_errors=True)
         else:
             break
         # The next boot starts from the state of this power loss.
-        discard(place)
+        shutil.rmtree(place)
         state.mkdir(exist_ok=True)
         state.rename(place)
         kept.acknowledged = check(place, kept) if (place / "segments").exists() else []
         kept.in_flight = []
-    discard(place)
-    if (scratch / "state").exists():
-        discard(scratch / "state")
+    shutil.rmtree(place)
+    shutil.rmtree(scratch / "state", ignore_errors=True)

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from controller.audit.verify import VerifyReport, verify
 from controller.audit.witness import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
 from tests.support.audit.tools.outside import WITNESS, play
-from tests.support.audit.verifying import read
+from tests.support.audit.verifying import read_independently
 from tests.support.audit.witnessing import seen_by
 
 DAYS: Final = ("2027-01-15", "2027-01-16", "2027-01-17", "2027-01-18")
@@ -39,9 +40,8 @@ def aged(folder: Path, *, brought: bool = True) -> Aged:
     record, archive = folder / "mega-1", folder / "archive"
     notes = []
     for at in range(len(DAYS)):
-        log = begun(record, clock=FakeClock(NOON + at * DAY_US))
-        play(log, 1 + 4 * at, 4 + 4 * at, 700)
-        log.close()
+        with closing(begun(record, clock=FakeClock(NOON + at * DAY_US))) as log:
+            play(log, 1 + 4 * at, 4 + 4 * at, 700)
         notes.append(seen_by(record, archive, NOON // 10**6 + at).note.encode())
         if brought:
             store_notes(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
@@ -89,7 +89,7 @@ def by_others(record: Path, *more: str) -> dict[str, Any]:
 
 def right(record: Path) -> tuple[str, ...]:
     """Both verifiers accept it; returns the retirements as text."""
-    report, other = report_of(record), read(record)
+    report, other = report_of(record), read_independently(record)
     assert (report.findings, report.unchecked, report.code) == ((), (), 0)
     assert (other["wrong"], other["not_checked"], other["exit"]) == (None, {}, 0)
     assert tuple(other["retired"]) == report.retired
@@ -98,6 +98,6 @@ def right(record: Path) -> tuple[str, ...]:
 
 def wrong(record: Path) -> str:
     """Both verifiers reject it; returns the product's findings."""
-    report, other = report_of(record), read(record)
+    report, other = report_of(record), read_independently(record)
     assert (report.code, other["exit"]) == (1, 1), (report.unchecked, other)
     return report.findings[0].what

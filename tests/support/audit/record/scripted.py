@@ -1,27 +1,34 @@
 """Helpers to record scripted and random rounds, and to replay records."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import msgspec
 
-from controller.audit.format.records import Record, RecordEntry, encode
+from controller.audit.format.records import BootIdentity, OpenedData, Record, RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.read.reader import records
-from controller.audit.replay import RecordReplay, ReplayResult, decode_decision, replay_opening
+from controller.audit.replay import (
+    RecordReplay,
+    ReplayResult,
+    decode_decision,
+    identity_of,
+    replay_opening,
+)
 from controller.audit.simulate import SCRIPTS, SCRIPTS_SIZE, Keyring, Recorder, play_recorded
 from controller.procedure.engine import Procedure
 from controller.procedure.model.effects import RoundOver
 from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
-from controller.procedure.model.state import State
+from controller.procedure.model.state import State, Step
 from controller.sim.scripts import RoundResult, RoundWatcher, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import procedure_for
-from tests.support.audit.record.dealing import TABLE, Dealing, keyring
-from tests.support.audit.record.table import FastDisk
+from tests.support.audit.record.dealing import SMALL, TABLE, Dealing, keyring
+from tests.support.audit.record.table import TABLE_KEY, FakeClock, FastDisk
 from tests.support.paths import SCRIPT_FILES
 from tests.support.procedure.random_games import some_game
 
@@ -76,6 +83,12 @@ def events(place: Path) -> list[Event]:
     return [decode_decision(record.data).event for record in decisions(place)]
 
 
+def boots_of(place: Path) -> list[OpenedData]:
+    """What each boot of the record was opened with."""
+    every = [one for _, one in records(place) if one.kind == "opened"]
+    return [msgspec.json.decode(one.data, type=OpenedData) for one in every]
+
+
 def ends(record: Record) -> bool:
     """Whether a round ends with this decision."""
     return any(isinstance(effect, RoundOver) for effect in decode_decision(record.data).effects)
@@ -115,3 +128,33 @@ def fill(log: Log, entries: list[RecordEntry]) -> None:
 def plain(data: Any) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(encode(data))
     return found
+
+
+# --- boots with other code on the same record -------------------------------------------------
+
+
+OTHER_CODE: Final = "ab" * 32
+
+
+def other(game: Game, *, code: str = OTHER_CODE) -> BootIdentity:
+    """The identity of a boot with other code."""
+    return msgspec.structs.replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
+
+
+def boot_of(place: Path, identity: BootIdentity, state: State | None = None) -> Log:
+    opening = RecordOpening.at(place, table=TABLE)
+    last = opening.last
+    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
+    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=SMALL)
+
+
+IN_THE_MIDDLE: Final[dict[str, Callable[[State], bool]]] = {
+    "a round": lambda s: bool(s.hole),
+    "a wager on the felt": lambda s: s.step is Step.WAGERING and bool(s.seats),
+    "a payment": lambda s: s.step is Step.PAYING,
+}
+AT_REST: Final[dict[str, Callable[[State], bool]]] = {
+    "closed": lambda s: s.step is Step.CLOSED and s.round > 0,
+    "no wager": lambda s: s.step is Step.WAGERING and s.round > 1 and not s.seats,
+    "a shuffle after the round": lambda s: s.step is Step.SHUFFLE_NEEDED and s.round > 0,
+}

@@ -1,9 +1,12 @@
 """A table with identity, keys, clock and entries, for tests that write records."""
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -90,10 +93,9 @@ def begun(
 
 def written(place: Path, *entries: RecordEntry, size: int = SMALL) -> Log:
     """A boot that writes these entries, each by itself, and is closed."""
-    log = begun(place, size=size)
-    for entry in entries:
-        log.write([entry])
-    log.close()
+    with closing(begun(place, size=size)) as log:
+        for entry in entries:
+            log.write([entry])
     return log
 
 
@@ -116,3 +118,59 @@ def kinds_of(place: Path) -> list[str]:
 
 def seqs(made: Sequence[ChainPosition]) -> list[int]:
     return [one.seq for one in made]
+
+
+# --- a disk whose calls fail as a test says ---------------------------------------------------
+
+
+def failing(number: int) -> Callable[..., Any]:
+    """A call of the system that fails with this error."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+class FaultyDisk(Disk):
+    """Raises what `fails` has for a call, before the call; "second segment": after its rename."""
+
+    def __init__(
+        self, fails: Mapping[str, BaseException] | None = None, *, power_off_at: int = -1
+    ) -> None:
+        self.fails = dict(fails or {})
+        self.short = 0
+        """The most bytes that a write writes; 0: all."""
+        self.calls: list[str] = []
+        self._power_off_at = power_off_at
+        """The power is lost before the call of this number."""
+
+    def before(self, call: str, file: Path | None = None) -> None:
+        """Count a call, and fail at it as the test says."""
+        if len(self.calls) == self._power_off_at:
+            raise OSError(errno.EIO, "power is gone")
+        if call in self.fails:
+            raise self.fails[call]
+        self.calls.append(call if file is None else f"{call} {file.name}")
+
+    def create(self, file: Path) -> int:
+        self.before("create", file)
+        return super().create(file)
+
+    def write(self, fd: int, data: bytes, offset: int) -> int:
+        self.before("write")
+        return super().write(fd, data[: self.short or None], offset)
+
+    def sync(self, fd: int) -> None:
+        self.before("sync")
+        super().sync(fd)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self.before("rename", new)
+        super().rename(old, new)
+
+    def sync_directory(self, directory: Path) -> None:
+        self.before("sync directory")
+        super().sync_directory(directory)
+        if "second segment" in self.fails and (directory / "00000002.seg").exists():
+            raise self.fails["second segment"]

@@ -7,13 +7,19 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller import cli
-from controller.audit.keys import Role, create_key
+from controller.audit.keys import create_key
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.sim.a_round import changed
 
-_ROLES: Final[tuple[Role, ...]] = ("table", "hole", "surveillance")
 LEFT_OPEN: Final = changed(id="R-9", title="Nobody goes on", actions=[], expect={})
 """A round that is voided: its hole card is never turned over."""
+
+
+def table_keys(place: Path) -> Path:
+    """The keys that a table is run with, made there."""
+    for role in ("table", "hole", "surveillance"):
+        create_key(place, role)
+    return place
 
 
 class Ran(NamedTuple):
@@ -53,12 +59,16 @@ class Runs:
 
     def make(self, *rounds: dict[str, Any]) -> None:
         if not self.keys.exists():
-            for role in _ROLES:
-                create_key(self.keys, role)
+            table_keys(self.keys)
         read_rounds(self.folder, *rounds)
         file = str(self.folder / "rounds.json")
         cli.main(["script", "run", file, "--record", str(self.record), "--keys", str(self.keys)])
         self.capsys.readouterr()
+
+    def another(self) -> "Runs":
+        """Another table, with its own keys."""
+        (self.folder / "other").mkdir()
+        return Runs(self.folder / "other", self.capsys, *rounds(1))
 
     def __call__(self, name: str, *options: str, record: Path | None = None) -> Ran:
         try:
@@ -67,6 +77,16 @@ class Runs:
             code = int(stop.code or 0)
         out, err = self.capsys.readouterr()
         return Ran(code, out, err)
+
+
+def says(ran: Ran, code: int, *words: str) -> None:
+    """The command ended with this code, and each of these words is in its output."""
+    assert (ran.code, [one for one in words if one not in ran.out]) == (code, []), ran
+
+
+def refused(ran: Ran, words: str, code: int = 2) -> None:
+    """Nothing was printed but an error of one line with these words."""
+    assert (ran.code, ran.out, ran.err.count("\n"), words in ran.line) == (code, "", 1, True), ran
 
 
 def rounds(count: int) -> tuple[dict[str, Any], ...]:

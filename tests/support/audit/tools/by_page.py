@@ -278,6 +278,11 @@ class Pen:
         self.write("closed", {})
         return self.checkpoint()
 
+    def end(self, folder: Path) -> Path:
+        """Close the record and save it."""
+        self.close()
+        return self.save(folder)
+
     def cursor(self, device: str = "SHOE-1", **wrong: Any) -> Json:
         self.turns[0] = self.turns.get(0, 0) + 1
         turn = self.turns[0]

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -16,8 +16,6 @@ from controller.audit.index.schema import TABLES
 from controller.audit.log import Log
 from controller.procedure.engine import Procedure
 from controller.procedure.model import effects, events
-from controller.procedure.model.effects import Effect
-from controller.procedure.model.events import Event
 from controller.procedure.model.felt import expected
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
@@ -40,12 +38,11 @@ def dealt(seed: str, rounds: int, name: str = "mega") -> Dealing:
 
 def written(place: Path, table: Dealing, *, size: int = SMALL, together: int = 3) -> None:
     """Their record, some entries in each write, with a checkpoint now and then."""
-    log = boot(place, table.game, size=size)
-    for at, entries in enumerate(in_groups(table.entries, together)):
-        log.write(entries)
-        if at % 5 == 0:
-            log.sign()
-    log.close()
+    with closing(boot(place, table.game, size=size)) as log:
+        for at, entries in enumerate(in_groups(table.entries, together)):
+            log.write(entries)
+            if at % 5 == 0:
+                log.sign()
 
 
 def in_groups(entries: Sequence[RecordEntry], size: int) -> list[Sequence[RecordEntry]]:
@@ -62,8 +59,9 @@ def dump(db: apsw.Connection) -> Dump:
     said: Dump = {
         table.name: sorted(db.execute(f"SELECT * FROM {table.name}").fetchall()) for table in TABLES
     }
-    goes = "SELECT origin, segment, offset, until, seq, chain FROM goes"
-    said["goes"] = db.execute(goes).fetchall()
+    said["goes"] = db.execute(
+        "SELECT origin, segment, offset, until, seq, chain FROM goes"
+    ).fetchall()
     return said
 
 
@@ -83,17 +81,23 @@ def rebuilt(record: Path, file: Path) -> Dump:
 
 
 @contextmanager
+def indexed(record: Path, file: Path | None = None) -> Iterator[Index]:
+    """An index that has caught up with its record."""
+    with Index.open(record, file) as index:
+        index.catch_up()
+        yield index
+
+
+@contextmanager
 def with_its_clock_set(place: Path) -> Iterator[Index]:
     """The index of rounds during which the clock was set, back and forth."""
     table = dealt("query", 60)
     clock = FakeClock()
-    log = boot(place, table.game, clock=clock)
-    for at in range(0, len(table.entries), 150):
-        write_all(log, table.entries[at : at + 150])
-        clock.set((-3600, 5400, 2)[at // 150 % 3])
-    log.close()
-    with Index.open(place) as index:
-        index.catch_up()
+    with closing(boot(place, table.game, clock=clock)) as log:
+        for at in range(0, len(table.entries), 150):
+            write_all(log, table.entries[at : at + 150])
+            clock.set((-3600, 5400, 2)[at // 150 % 3])
+    with indexed(place) as index:
         yield index
 
 
@@ -141,11 +145,9 @@ class Facts(NamedTuple):
 
 
 _NOT_UNDERSTOOD: Final = Facts(set(), [], [], [], [], set(), "", "not_understood")
-_LARGEST: Final = 1 << 62
-_LATE: Final = ("late_wager", "first_card_is_out", "without_main")
 
 
-def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
+def facts(before: State, event: events.Event, answer: Decision | Refused) -> Facts:
     if _not_understood(event, answer):
         return _NOT_UNDERSTOOD._replace(seats=_seats({event.actor.seat}))
     if isinstance(answer, Refused):
@@ -183,23 +185,28 @@ def facts(before: State, event: Event, answer: Decision | Refused) -> Facts:
     seats |= {seat for _, seat in found}
     second = getattr(event, "second", None)
     name = "" if second is None else second.name
-    problem = found[0][0] if found else ""
-    return Facts(cards, amounts, bets, found, ruled, _seats(seats), name, problem)
+    return Facts(
+        cards, amounts, bets, found, ruled, _seats(seats), name, found[0][0] if found else ""
+    )
 
 
-def _not_understood(event: Event, answer: Decision | Refused) -> bool:
+def _not_understood(event: events.Event, answer: Decision | Refused) -> bool:
     """SQLite has no place for such a number, and it is one that the index has."""
     values = [getattr(event, name, 0) for name in ("seat", "card", "amount")]
     for effect in answer.effects if isinstance(answer, Decision) else ():
         values += [getattr(effect, name) for name in effect.__struct_fields__ if name != "cap"]
-    return any(isinstance(value, int) and abs(value) >= _LARGEST for value in values)
+    return any(isinstance(value, int) and abs(value) >= (1 << 62) for value in values)
 
 
-def _refused(event: Event, answer: Refused) -> Facts:
+def _refused(event: events.Event, answer: Refused) -> Facts:
     seat = getattr(event, "seat", 0)
     amount = getattr(event, "amount", None)
     bet = getattr(event, "bet", "")
-    late = isinstance(event, events.WagerPlaced) and answer.id in _LATE
+    late = isinstance(event, events.WagerPlaced) and answer.id in (
+        "late_wager",
+        "first_card_is_out",
+        "without_main",
+    )
     amounts = [] if amount is None else [("refused", seat, bet, amount)]
     problem = "late_wager" if late else answer.id
     found = [("late_wager", seat)] if late else []
@@ -225,7 +232,7 @@ def _moved(effect: effects.Settled) -> tuple[str, int, str, int]:
     return "collected", effect.seat, effect.bet, effect.stake
 
 
-def _totals(effect: Effect) -> Amounts:
+def _totals(effect: effects.Effect) -> Amounts:
     match effect:
         case effects.WagersLocked():
             return [("locked", 0, "", effect.total)]
@@ -237,7 +244,7 @@ def _totals(effect: Effect) -> Amounts:
             return []
 
 
-def _asked(before: State, event: Event, answer: Decision) -> Amounts:
+def _asked(before: State, event: events.Event, answer: Decision) -> Amounts:
     """Wagers, and the chips that a player asks to put down."""
     match event:
         case events.WagerPlaced():
@@ -254,7 +261,7 @@ def _asked(before: State, event: Event, answer: Decision) -> Amounts:
             return []
 
 
-def _face_up(before: State, event: Event) -> Cards:
+def _face_up(before: State, event: events.Event) -> Cards:
     match event:
         case events.CardDrawn():
             return {(NAMES[event.card], _place(before), "drawn")}

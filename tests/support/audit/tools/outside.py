@@ -4,9 +4,10 @@ import json
 import subprocess
 import sys
 import zipfile
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pytest
 
@@ -39,18 +40,16 @@ def play(log: Log, first: int, last: int, size: int = 300) -> None:
 
 def played(place: Path, rounds: int = ROUNDS) -> Path:
     """A record of several segments that is in good order and closed."""
-    log = begun(place)
-    play(log, 1, rounds)
-    log.close()
+    with closing(begun(place)) as log:
+        play(log, 1, rounds)
     return place
 
 
 def grow(place: Path, words: str = "more", count: int = 1) -> None:
     """Another boot, which writes and closes."""
-    log = begun(place)
-    for at in range(count):
-        log.write([note(f"{words} {at}", 200)])
-    log.close()
+    with closing(begun(place)) as log:
+        for at in range(count):
+            log.write([note(f"{words} {at}", 200)])
 
 
 def bytes_of(place: Path) -> list[bytes]:
@@ -98,6 +97,18 @@ def audit(*arguments: object) -> int:
     return cli.main(["audit", *map(str, arguments)])
 
 
+class Printed(NamedTuple):
+    out: str
+    err: str
+
+
+def printed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> Printed:
+    """What `holecard audit` prints before it ends with this exit code."""
+    capsys.readouterr()
+    assert audit(*arguments) == code
+    return Printed(*capsys.readouterr())
+
+
 Json: TypeAlias = dict[str, Any]
 VERIFIER = "verify_record.py"
 
@@ -130,6 +141,19 @@ def wanted(case: SealedCase) -> list[str]:
     return [one.path for one in case.manifest.files]
 
 
+def flip(file: Path, at: int, bits: int = 1) -> None:
+    """Change bits of one byte of a file."""
+    data = bytearray(file.read_bytes())
+    data[at] ^= bits
+    file.write_bytes(data)
+
+
+def overwrite(file: Path, at: int, data: bytes) -> None:
+    with file.open("r+b") as changed:
+        changed.seek(at)
+        changed.write(data)
+
+
 def end_after(record: Path, seq: int) -> None:
     """Remove all records after `seq`."""
     for segment in list(segments(record)):
@@ -137,6 +161,4 @@ def end_after(record: Path, seq: int) -> None:
             segment.file.unlink()
             continue
         end = max(frame.end for frame in segment.frames if frame.seq <= seq)
-        with segment.file.open("r+b") as file:
-            file.seek(end)
-            file.write(bytes(segment.end - end))
+        overwrite(segment.file, end, bytes(segment.end - end))

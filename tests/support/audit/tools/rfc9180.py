@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 _KEM = b"KEM" + (0x0020).to_bytes(2, "big")
 _HPKE = b"HPKE" + b"".join(number.to_bytes(2, "big") for number in (0x0020, 0x0001, 0x0003))
-_BASE = b"\0"
 
 
 def seal_with(
@@ -26,8 +25,9 @@ def open_with(private: X25519PrivateKey, info: bytes, aad: bytes, sealed: bytes)
     """OpenBase."""
     enc, ct = sealed[:32], sealed[32:]
     dh = private.exchange(X25519PublicKey.from_public_bytes(enc))
-    context = enc + private.public_key().public_bytes_raw()
-    key, base_nonce = schedule(shared_secret(dh, context), info)
+    key, base_nonce = schedule(
+        shared_secret(dh, enc + private.public_key().public_bytes_raw()), info
+    )
     return ChaCha20Poly1305(key).decrypt(base_nonce, ct, aad)
 
 
@@ -38,8 +38,9 @@ def shared_secret(dh: bytes, kem_context: bytes) -> bytes:
 
 def schedule(shared: bytes, info: bytes) -> tuple[bytes, bytes]:
     """KeySchedule of section 5.1: key and base nonce."""
-    psk_id_hash = _extract(_HPKE, b"", b"psk_id_hash", b"")
-    context = _BASE + psk_id_hash + _extract(_HPKE, b"", b"info_hash", info)
+    context = (
+        b"\0" + _extract(_HPKE, b"", b"psk_id_hash", b"") + _extract(_HPKE, b"", b"info_hash", info)
+    )
     secret = _extract(_HPKE, shared, b"secret", b"")
     return _expand(_HPKE, secret, b"key", context, 32), _expand(
         _HPKE, secret, b"base_nonce", context, 12
