@@ -59,8 +59,7 @@ async def test_a_shuffle_from_start_to_done(
     assert (started.shuffle, started.decks) == (1, 2)
     with pytest.raises(CommandRefusedError, match="START was refused: not_now") as refused:
         await shuffler.start(2)
-    assert refused.value.why is Refusal.NOT_NOW
-    assert not shuffler.in_doubt
+    assert (refused.value.why, shuffler.in_doubt) == (Refusal.NOT_NOW, False)
     await asyncio.sleep(4)
     events = watched.events()
     assert any(isinstance(one, ShuffleProgressed) for one in events)
@@ -106,8 +105,7 @@ async def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(
     device.request(Put(decks=1))
     device.request(Break(name="late-replies"))
     started = await shuffler.start(1)
-    assert started.shuffle == 1
-    assert not shuffler.in_doubt
+    assert (started.shuffle, shuffler.in_doubt) == (1, False)
     await asyncio.sleep(2)
     assert [one for one in watched.events() if isinstance(one, ShuffleStarted)] == [started]
 
@@ -171,8 +169,7 @@ async def test_a_start_without_a_reply_is_in_doubt(answer: Reply | Exception) ->
     began = now_us()
     with pytest.raises(ResultMissing, match=r"START was .*answered, and no STARTED has come"):
         await shuffler.start(1)
-    assert now_us() - began == RESULT_TIMEOUT * 1_000_000
-    assert shuffler.in_doubt
+    assert (now_us() - began, shuffler.in_doubt) == (RESULT_TIMEOUT * 1_000_000, True)
     with pytest.raises(InDoubt):
         await shuffler.start(1)
     assert len(line.called) == 1
@@ -224,8 +221,7 @@ async def test_what_is_no_command_is_not_in_doubt(decks: int, profile: int) -> N
     line, shuffler = shuffling()
     with pytest.raises(OutOfRange):
         await shuffler.start(decks, profile)
-    assert not shuffler.in_doubt
-    assert line.called == []
+    assert (shuffler.in_doubt, line.called) == (False, [])
 
 
 @simulated

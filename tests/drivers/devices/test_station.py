@@ -206,8 +206,7 @@ async def test_an_arm_is_the_tables_wish_and_is_never_renewed(
     device.request(Plug(connected=True))
     await watched.until(LinkState.READY)
     await asyncio.sleep(2)
-    assert seat(device)["armed"] == []
-    assert station.armed == {}
+    assert (seat(device)["armed"], station.armed) == ([], {})
 
 
 @supervised
@@ -242,8 +241,7 @@ async def test_lamps_stay_lit_while_they_are_wanted(
     await station.lamps(1, LAMPS_OFF)
     assert not lit(device)
     await asyncio.sleep(5)
-    assert not lit(device)
-    assert station.settings == {}
+    assert (lit(device), station.settings) == (False, {})
 
 
 @simulated
@@ -311,8 +309,7 @@ async def test_what_a_station_cannot_do_is_not_asked_for_ever(why: Refusal) -> N
         CommandRefusedError(BLUE.command(1), why, 5),
     ]
     await asyncio.sleep(10)
-    assert len(line.called) == 3
-    assert station.settings == {}
+    assert (len(line.called), station.settings) == (3, {})
     await stopped(task)
 
 
@@ -326,8 +323,7 @@ async def test_what_a_station_does_not_do_now_is_asked_again(why: Refusal) -> No
     await station.lamps(1, BLUE)
     line.answers = [CommandRefusedError(BLUE.command(1), why, 5)] * 3
     await asyncio.sleep(4.5)
-    assert (len(line.called), line.answers) == (5, [])
-    assert station.settings == {1: BLUE}
+    assert (len(line.called), line.answers, station.settings) == (5, [], {1: BLUE})
     await stopped(task)
 
 
@@ -368,5 +364,4 @@ async def test_a_setting_that_is_no_command_is_not_stored() -> None:
     ):
         with pytest.raises(ProtocolError):
             await station.lamps(where, wish)
-    assert station.settings == {}
-    assert line.called == []
+    assert (station.settings, line.called) == ({}, [])

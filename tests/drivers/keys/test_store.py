@@ -31,8 +31,7 @@ def mode(place: Path) -> int:
 
 def test_the_hosts_key_is_made_once(tmp_path: Path, store: KeyStore) -> None:
     key = raw(store)
-    assert raw(store) == key
-    assert raw(KeyStore(tmp_path / "keys")) == key
+    assert (raw(store), raw(KeyStore(tmp_path / "keys"))) == (key, key)
     with pytest.raises(KeyProblem, match="the host has its key already"):
         KeyStore.create(tmp_path / "keys")
     assert raw(store) == key
@@ -284,8 +283,7 @@ def test_a_line_of_history_that_was_cut_short_stays_alone(store: KeyStore) -> No
     history.write_bytes(history.read_bytes() + b'{"what":"pai')
     store.add(paired("SH-2"))
     lines = history.read_text().splitlines()
-    assert len(lines) == 3
-    assert json.loads(lines[2])["serial"] == "SH-2"
+    assert (len(lines), json.loads(lines[2])["serial"]) == (3, "SH-2")
 
 
 def test_what_others_put_there_is_no_device(store: KeyStore) -> None:
@@ -371,7 +369,6 @@ def test_an_own_key_that_another_made_first_stays(
     store = KeyStore(place)
     own = store.own()
     assert isinstance(own, X25519PrivateKey)
-    assert [own.private_bytes_raw()] == first
-    assert store.devices() == [paired()]
+    assert ([own.private_bytes_raw()], store.devices()) == (first, [paired()])
     files = sorted(file.name for file in place.iterdir())
     assert files == ["devices", "history.jsonl", "host.json", "lock"]

@@ -109,8 +109,7 @@ def test_a_line_of_history_for_which_there_is_no_room_is_taken_back(
         patched.setattr(os, "write", half)
         with pytest.raises(KeyProblem, match=r"history\.jsonl: cannot be written"):
             store.add(paired("SH-2"))
-    assert history.read_bytes() == before
-    assert store.devices() == [paired()]
+    assert (history.read_bytes(), store.devices()) == (before, [paired()])
 
 
 def test_a_store_for_whose_key_there_is_no_room_is_not_made(

@@ -239,8 +239,7 @@ async def test_the_very_one_of_two_is_opened(bus: list[FakeDevice]) -> None:
     search = PortSearch()
     for at, device in ((2, bus[1]), (3, second)):
         opened = await open_port(await search(WANTED), Listener())
-        assert opened.name == f"SH-1 (bus 1 address {at})"
-        assert device.did["claim_interface"] == 1
+        assert (opened.name, device.did["claim_interface"]) == (f"SH-1 (bus 1 address {at})", 1)
         await opened.close()
 
 

@@ -170,8 +170,7 @@ async def test_end_of_file_is_a_hang_up_and_a_wake_without_bytes_is_not(
             while not problems:
                 await asyncio.sleep(0)
         await turns()
-    assert problems == [BlockingIOError]
-    assert (listener.data, listener.losses) == (b"", [])
+    assert (problems, listener.data, listener.losses) == ([BlockingIOError], b"", [])
     with monkeypatch.context() as patch:
         patch.setattr(os, "read", lambda fd, size: b"")
         line.send(b"x")

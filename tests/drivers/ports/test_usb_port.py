@@ -82,8 +82,7 @@ async def test_bytes_go_both_ways(device: FakeDevice) -> None:
     device.send(b"to", b"", b" the host")
     await listener.until(lambda: listener.data == b"to the host")
     await port.close()
-    assert listener.losses == []
-    assert usb_threads() == []
+    assert (listener.losses, usb_threads()) == ([], [])
     assert (device.did["claim_interface"], device.did["release_interface"]) == (1, 1)
     assert device.did["open_device"] == device.did["close_device"] == 1
     assert not device.did["set_configuration"]
@@ -178,8 +177,7 @@ async def test_unplugging_is_reported_once(device: FakeDevice, number: int) -> N
     await listener.until(lambda: listener.losses)
     port.write(b"to nobody")
     await port.close()
-    assert [why.reason for why in listener.losses] == ["it was unplugged"]
-    assert usb_threads() == []
+    assert ([why.reason for why in listener.losses], usb_threads()) == (["it was unplugged"], [])
     assert device.did["close_device"] == 1
 
 
@@ -322,8 +320,7 @@ def test_a_loop_that_ends_without_close_ends_the_threads(device: FakeDevice) -> 
     asyncio.run(run())
     device.send(b"nobody hears this")
     join_usb_threads()
-    assert usb_threads() == []
-    assert device.did["close_device"] == 1
+    assert (usb_threads(), device.did["close_device"]) == ([], 1)
 
 
 @asynchronous
@@ -363,8 +360,7 @@ async def test_the_loop_runs_other_callbacks_between_deliveries(device: FakeDevi
     await listener.until_lost()
     assert listener.data == data  # all of it before the loss
     await port.close()
-    assert max(sizes) == DELIVERY_SIZE
-    assert turns == list(range(1, len(sizes) + 1))
+    assert (max(sizes), turns) == (DELIVERY_SIZE, list(range(1, len(sizes) + 1)))
 
 
 # --- opening ----------------------------------------------------------------------------------
@@ -395,8 +391,7 @@ async def test_none_of_several_is_taken_for_the_first() -> None:
             f"usb+{NAME}:SH-1: 2 devices have this serial number "
             "(bus 1 address 1, bus 1 address 2); all but one have to be unplugged"
         )
-        assert not why.absent
-        assert [one.did["claim_interface"] for one in bus] == [0, 0, 0]
+        assert (why.absent, [one.did["claim_interface"] for one in bus]) == (False, [0, 0, 0])
         assert [one.did["open_device"] - one.did["close_device"] for one in bus] == [0, 0, 0]
         assert usb_threads() == []
         del bus[1]

@@ -70,8 +70,7 @@ async def test_every_size_comes_back_whole(tmp_path: Path) -> None:
             sent += data
             port.write(data)
             await listener.until_heard(len(sent))
-        assert bytes(echo.got) == sent
-        assert listener.data == sent
+        assert (bytes(echo.got), listener.data) == (sent, sent)
         await port.close()
         assert listener.losses == []
 

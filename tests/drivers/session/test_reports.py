@@ -105,8 +105,7 @@ def test_flags_that_alternate_are_reported_once_a_second() -> None:
     assert 1 <= len(out) <= 3
     made.wake(now + SECOND)
     stands = [one for one in out if isinstance(one, told.DeviceStands)]
-    assert stands[-1].state == DeviceState.PAIRED | DeviceState.OPEN
-    assert made.due() is None
+    assert (stands[-1].state, made.due()) == (DeviceState.PAIRED | DeviceState.OPEN, None)
 
 
 def test_what_is_known_is_bounded_and_a_new_reason_is_news() -> None:

@@ -193,8 +193,7 @@ def test_a_cut_comes_out_of_wake_and_hand_too(bench: Bench) -> None:
 def test_new_firmware_starts_at_once(bench: Bench) -> None:
     before = bench.host.last(InfoReply).firmware
     answer = bench.device.request(Firmware("2.0"), bench.now)
-    assert answer["boot"] == 2
-    assert bench.events()[-1] == Power(PowerCause.SOFTWARE)
+    assert (answer["boot"], bench.events()[-1]) == (2, Power(PowerCause.SOFTWARE))
     bench.connect()
     info = bench.host.last(InfoReply)
     assert info.firmware.hex() == answer["firmware"]

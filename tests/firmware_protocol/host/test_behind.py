@@ -312,8 +312,7 @@ def test_a_device_that_restarts_continues_with_its_ring() -> None:
     wired.pass_ms(8 * BEAT_MS)
     wired.send(4)
     wired.pass_ms(4 * BEAT_MS)
-    assert wired.seqs == [1, 2, 3, 4]
-    assert endings(wired) == [SessionEnding.SILENT]
+    assert (wired.seqs, endings(wired)) == ([1, 2, 3, 4], [SessionEnding.SILENT])
 
 
 # --- the table of PROTOCOL.md, row by row ---------------------------------------------------

@@ -157,8 +157,7 @@ def test_an_introduction_ends_with_the_answer() -> None:
     host, device = Introduction(OWN_PRINT), Device(serial="X.9")
     (event,) = carry(host, device)
     assert isinstance(event, DeviceIntroduced)
-    assert event.answer.serial == "X.9"
-    assert host.over
+    assert (event.answer.serial, host.over) == ("X.9", True)
     assert [frame.kind for frame in device.received] == [FrameKind.HELLO]
     assert Hello.decode(device.received[0].payload).fingerprint == OWN_PRINT
 

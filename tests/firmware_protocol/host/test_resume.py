@@ -51,8 +51,7 @@ def test_a_device_never_seen_is_held_until_two_people_adopt_it() -> None:
 )
 def test_the_worse_verdict_counts(devices: Verdict, chain: bytes, worse: Verdict) -> None:
     wired = resumed(Scripted(5, verdict=devices), RecordCursor(EPOCH, 5, chain))
-    assert wired.verdicts == [worse]
-    assert not wired.of(RingResumed)
+    assert (wired.verdicts, wired.of(RingResumed)) == ([worse], [])
 
 
 @pytest.mark.parametrize(

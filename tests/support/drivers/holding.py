@@ -56,7 +56,6 @@ async def ending(watched: Watched, device: Plugged) -> AsyncIterator[list[BaseEx
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     causes += ended.value.exceptions
-    assert watched.state is LinkState.ABSENT
-    assert device.listener is None
+    assert (watched.state, device.listener) == (LinkState.ABSENT, None)
     with pytest.raises(NotReady):
         await watched.supervisor.call(Info())

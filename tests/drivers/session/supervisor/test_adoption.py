@@ -74,8 +74,7 @@ async def test_nothing_of_a_new_ring_is_delivered_before_two_people_adopt_it(
     assert (adoption.by, adoption.held.epoch, adoption.held.verdict) == both
     assert [(one.by, one.epoch, one.verdict) for one in watched.of(events.Adopted)] == [both]
     await asyncio.sleep(1)
-    assert watched.store.seqs == [1]
-    assert device.stand.firmware.records.room.acked == 1
+    assert (watched.store.seqs, device.stand.firmware.records.room.acked) == ([1], 1)
     with pytest.raises(NothingHeld, match="the device is ready"):
         await watched.supervisor.adopt(BY)
 
@@ -369,8 +368,7 @@ async def test_an_adoption_that_is_not_stored_in_time_has_failed(watched: Watche
     began = now_us()
     with pytest.raises(StoreFailed, match="not stored within 10 s"):
         await watched.supervisor.adopt(BY)
-    assert now_us() - began == STORE_TIMEOUT * 1_000_000
-    assert watched.state is S.UNKEPT
+    assert (now_us() - began, watched.state) == (STORE_TIMEOUT * 1_000_000, S.UNKEPT)
     # Nothing is asked of a keeper that has failed.
     watched.store.adopt = adopt
     with pytest.raises(StoreFailed, match="not stored within 10 s"):

@@ -133,8 +133,7 @@ async def test_without_the_device_nothing_is_asked(tmp_path: Path, state: LinkSt
             with pytest.raises(NotReady, match=f"the device is {state.value}: ") as problem:
                 await watched.supervisor.call(LOCK)
             assert problem.value.state is state
-            assert problem.value.why == watched.supervisor.why
-            assert now_us() == began
+            assert (problem.value.why, now_us()) == (watched.supervisor.why, began)
 
 
 @when_ready
@@ -284,8 +283,7 @@ async def test_a_moment_that_is_over_already_does_not_count(
     device.request(Plug(connected=True))
     await until(lambda: watched.states.count(S.READY) == 2)
     await asyncio.sleep(0)
-    assert watched.states[-1] is S.LOST
-    assert not waiting.done()
+    assert (watched.states[-1], waiting.done()) == (S.LOST, False)
     watched.also = None
     await asyncio.wait_for(waiting, 5)
     assert watched.state is S.READY

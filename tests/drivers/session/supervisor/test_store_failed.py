@@ -164,8 +164,7 @@ async def test_a_keeper_that_fails_before_it_can_be_waited_for_has_failed(
         watched.store.store = broken
         device.request(Draw(count=1, force=True))
         await watched.until(S.UNKEPT)
-        assert acknowledged(device) == stood
-        assert len(watched.of(events.KeepFailed)) == number
+        assert (acknowledged(device), len(watched.of(events.KeepFailed))) == (stood, number)
         assert await shoe.lock() is LockState.LOCKED
         watched.store.store = keep
         watched.supervisor.recovered()
@@ -246,8 +245,7 @@ async def test_when_nothing_can_be_stored_nothing_is_acknowledged(
     # That the disk has room again is not enough: someone has to say so.
     watched.store.failing = None
     await asyncio.sleep(5)
-    assert acknowledged(device) == stood
-    assert watched.store.cursor().seq == stood
+    assert (acknowledged(device), watched.store.cursor().seq) == (stood, stood)
     watched.supervisor.recovered()
     await watched.until(S.READY)
     await asyncio.sleep(1)
@@ -292,8 +290,7 @@ async def test_while_it_fails_the_device_may_come_and_go(device: Plugged, watche
         await asyncio.sleep(3)
     device.request(Freeze(on=False))
     await asyncio.sleep(10)
-    assert watched.state is S.UNKEPT
-    assert acknowledged(device) == stood
+    assert (watched.state, acknowledged(device)) == (S.UNKEPT, stood)
     assert len(watched.of(events.KeepFailed)) == 1
     watched.store.failing = None
     await mended(device, watched)
@@ -327,8 +324,7 @@ async def test_after_any_error_of_a_store_nothing_is_stored_any_more(
     device.request(Draw(count=3))
     await watched.until(S.UNKEPT)
     await asyncio.sleep(1)
-    assert acknowledged(device) == stood
-    assert watched.supervisor.why.startswith(why)
+    assert (acknowledged(device), watched.supervisor.why.startswith(why)) == (stood, True)
     (failed,) = watched.of(events.KeepFailed)
     assert failed.why.startswith(why)
     assert await shoe.lock() is LockState.LOCKED

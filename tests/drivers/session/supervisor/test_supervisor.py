@@ -292,9 +292,7 @@ async def test_it_can_be_stopped_at_any_moment(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
             seen.add(again.state)
             await stopped(task)
-            assert again.state is S.ABSENT
-            assert device.listener is None
-            assert again.supervisor.link is None
+            assert (again.state, device.listener, again.supervisor.link) == (S.ABSENT, None, None)
         assert seen == {S.ABSENT, S.IDENTIFYING, S.HANDSHAKING, S.RESUMING, S.READY}
 
 
