@@ -37,11 +37,9 @@ Make: TypeAlias = Callable[[Random, State], Any]
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _DEVICES: Final[tuple[Device, ...]] = get_args(Device)
-_WAYS: Final = tuple(Way)
 _FAR_OUT: Final = (0, -1, 1, 2, 3, 49, 50, 51, 52, 53, 10**9, -(10**9), 2**63, 10**30, -(10**30))
 _NEAR: Final = (1, 2, 5, 10, 25, 50, 100, 150, 500, 1000, 2500)
 _TEXTS: Final = ("", "because", "{seat}", "{}", "shoe", "% s", "\N{SNOWMAN}", "x" * 300)
-_BETS: Final = ("main", "insurance", "diamond", "buster", "toke_main", "")
 _STOPPED: Final = frozenset(
     {
         Step.HELD,
@@ -99,7 +97,7 @@ def _commitment(rng: Random, s: State) -> str:
 def _way(rng: Random, s: State) -> Way:
     if s.holds and s.holds[-1].options and rng.random() < 0.8:
         return rng.choice(s.holds[-1].options)
-    return rng.choice(_WAYS)
+    return rng.choice(tuple(Way))
 
 
 def _second(rng: Random, s: State) -> Actor | None:
@@ -109,16 +107,8 @@ def _second(rng: Random, s: State) -> Actor | None:
     return None if draw < 0.8 else rng.choice((FLOOR, DEALER, Actor("surveillance", "")))
 
 
-def _text(rng: Random, s: State) -> str:
-    return rng.choice(_TEXTS)
-
-
-def _round(rng: Random, s: State) -> int:
-    return rng.choice((s.round, s.round, 1, *_FAR_OUT))
-
-
-def _count(rng: Random, s: State) -> int:
-    return rng.choice((52, 104, 312, 416, 20, 40, *_FAR_OUT))
+def _among(values: tuple[Any, ...]) -> Make:
+    return lambda rng, s: rng.choice(values)
 
 
 # By the field's name, and else by its type.
@@ -130,26 +120,22 @@ _BY_NAME: Final[dict[str, Make]] = {
     "due": _amount,
     "bank": _amount,
     "counted_again": _amount,
-    "count": _count,
-    "missing": lambda rng, s: rng.choice((0, 0, 0, *_FAR_OUT)),
-    "extra": lambda rng, s: rng.choice((0, 0, 0, *_FAR_OUT)),
-    "round": _round,
+    "count": _among((52, 104, 312, 416, 20, 40, *_FAR_OUT)),
+    "missing": _among((0, 0, 0, *_FAR_OUT)),
+    "extra": _among((0, 0, 0, *_FAR_OUT)),
+    "round": lambda rng, s: rng.choice((s.round, s.round, 1, *_FAR_OUT)),
     "card": _card,
     "commitment": _commitment,
-    "opening": _text,
-    "reason": _text,
-    "why": _text,
-    "bet": lambda rng, s: rng.choice(_BETS),
+    "opening": _among(_TEXTS),
+    "reason": _among(_TEXTS),
+    "why": _among(_TEXTS),
+    "bet": _among(("main", "insurance", "diamond", "buster", "toke_main", "")),
     "second": _second,
 }
 _BY_TYPE: Final[dict[object, Make]] = {
     bool: lambda rng, s: rng.random() < 0.5,
     Way: _way,
 }
-
-
-def _among(values: tuple[Any, ...]) -> Make:
-    return lambda rng, s: rng.choice(values)
 
 
 def _maker(event: type[Event], name: str, hint: object) -> Make:
@@ -206,14 +192,10 @@ _STOPS_A_ROUND: Final = frozenset(
 )
 _SELDOM: Final = tuple(kind for kind in EVENTS if kind.__name__ in _STOPS_A_ROUND)
 _OFTEN: Final = tuple(kind for kind in EVENTS if kind.__name__ not in _STOPS_A_ROUND)
-_ACTORS: Final = (
-    DEALER,
-    FLOOR,
-    SHOE,
-    SECOND,
-    Actor("surveillance", "eye"),
-    Actor("technician", "bench"),
-)
+_ACTORS: Final = {
+    actor.role: actor
+    for actor in (DEALER, FLOOR, SHOE, Actor("surveillance", "eye"), Actor("technician", "bench"))
+}
 
 
 def _kind(rng: Random, s: State) -> type[Event]:
@@ -233,19 +215,16 @@ def _by_role(rng: Random, s: State, role: Role) -> Actor:
     """Somebody in that role; a player mostly of the seat that is in turn."""
     if role == "player":
         return player(_seat(rng, s))
-    for actor in _ACTORS:
-        if actor.role == role:
-            return actor
-    raise AssertionError(role)
+    return _ACTORS[role]
 
 
 def any_event(rng: Random, game: Game, s: State, kind: type[Event] | None = None) -> Event:
     """A well-typed event, of this kind if one is named, by somebody who may bring it or not."""
     kind = kind or _kind(rng, s)
-    values: list[Any] = []
-    for index, make in enumerate(_RECIPES[kind]):
-        absent = index in _OPTIONAL[kind] and rng.random() < 0.3
-        values.append(None if absent else make(rng, s))
+    values = [
+        None if index in _OPTIONAL[kind] and rng.random() < 0.3 else make(rng, s)
+        for index, make in enumerate(_RECIPES[kind])
+    ]
     return kind(_actor(rng, game, s, kind), *values)
 
 
@@ -284,14 +263,6 @@ def _seen_after_all(t: RandomTable) -> Event:
     return events.ErrorCardExposed(DEALER, t.face(spare.commitment))
 
 
-def _late_wager(t: RandomTable) -> Event:
-    return events.WagerPlaced(DEALER, t.a_seat(), "main", 100)
-
-
-def _wager_back(t: RandomTable) -> Event:
-    return events.WagerRemoved(DEALER, t.a_seat(), "main")
-
-
 def _lost(t: RandomTable) -> Event:
     device = _DEVICES[t.below(len(_DEVICES))]
     return events.DeviceLost(Actor("device", device), device, "no answer")
@@ -325,7 +296,7 @@ _IN_ROUND: Final[tuple[Mishap, ...]] = (
     lambda t: events.PlayerAbsent(DEALER, t.a_seat()),
     lambda t: events.PlayerAbsent(DEALER, t.a_seat()),
     lambda t: events.RoundVoided(FLOOR, "the lights went out", SECOND),
-    _late_wager,
+    lambda t: events.WagerPlaced(DEALER, t.a_seat(), "main", 100),
     lambda t: events.UnknownCardDrawn(SHOE),
     lambda t: events.CardMisread(DEALER),
     lambda t: events.CardMisread(DEALER),
@@ -352,7 +323,7 @@ _IN_DEAL: Final[tuple[Mishap, ...]] = (
 _BEFORE_DEAL: Final[tuple[Mishap, ...]] = (
     *_NO_CARD_DUE,
     *_CARD_DUE,
-    _wager_back,
+    lambda t: events.WagerRemoved(DEALER, t.a_seat(), "main"),
     lambda t: events.ShuffleCalled(DEALER),
     lambda t: events.UnknownCardDrawn(SHOE),
 )

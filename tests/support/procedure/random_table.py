@@ -135,7 +135,9 @@ class RandomTable:
             Step.CLOSED: lambda s: events.TableOpened(FLOOR, 1000, SECOND),
             Step.SHUFFLE_NEEDED: self._to_shuffle,
             Step.SHUFFLING: lambda s: events.ShuffleDone(SHOE, 1 if self.chance(0.03) else 0),
-            Step.LOADING: self._load,
+            Step.LOADING: lambda s: events.ShoeLoaded(
+                SHOE, self.game.decks * 52 - (1 if self.chance(0.03) else 0)
+            ),
             Step.BURNING: lambda s: events.CardBurned(SHOE),
             Step.WAGERING: self._wager,
             Step.DEALING: self._card,
@@ -143,7 +145,9 @@ class RandomTable:
             Step.INSURANCE: self._insurance,
             Step.INSURANCE_CONFIRM: self._confirm,
             Step.INSURANCE_CLOSE: lambda s: events.InsuranceClosed(DEALER),
-            Step.CHECK: self._check,
+            Step.CHECK: lambda s: events.HoleChecked(
+                SHOE, is_blackjack(s.dealer[0], self._hole(s))
+            ),
             Step.TURN: self._turn,
             Step.DOUBLE_CONFIRM: self._confirm,
             Step.SPLIT_CONFIRM: self._confirm,
@@ -155,10 +159,12 @@ class RandomTable:
             Step.CLEARING: lambda s: events.Cleared(DEALER),
             Step.HELD: self._rule,
             Step.CARD_ENTRY: self._enter,
-            Step.CARD_CONFIRM: self._confirm_card,
+            Step.CARD_CONFIRM: lambda s: (
+                events.CardConfirmed(FLOOR) if self.chance(0.85) else events.CardRejected(FLOOR)
+            ),
             Step.DEVICE: self._device,
             Step.FELT: lambda s: events.FeltConfirmed(DEALER),
-            Step.REFILL: self._refill,
+            Step.REFILL: lambda s: events.ShoeLoaded(SHOE, discards(self.game, s)),
             Step.RELIEF_BURN: lambda s: events.CardBurned(SHOE),
         }
 
@@ -282,9 +288,6 @@ class RandomTable:
             raise self._stuck(f"a hole card is asked for at {s.step.value}, and none lies there")
         return self._vault[s.hole]
 
-    def _check(self, s: State) -> Event:
-        return events.HoleChecked(SHOE, is_blackjack(s.dealer[0], self._hole(s)))
-
     def _reveal(self, s: State) -> Event:
         card = self._hole(s)
         if s.read not in (-1, card):
@@ -344,9 +347,6 @@ class RandomTable:
             return events.WagerRemoved(DEALER, s.seats[0].number, "main")
         return events.ShuffleStarted(SHOE)
 
-    def _load(self, s: State) -> Event:
-        return events.ShoeLoaded(SHOE, self.game.decks * 52 - (1 if self.chance(0.03) else 0))
-
     def _wager(self, s: State) -> Event:
         if self._plan is None:
             self._plan = self._new_round(s)
@@ -394,9 +394,6 @@ class RandomTable:
         card = self._hole(s) if s.holds[-1].back is Step.REVEAL else self.draw()
         return events.CardEntered(DEALER, max(card, 0))
 
-    def _confirm_card(self, s: State) -> Event:
-        return events.CardConfirmed(FLOOR) if self.chance(0.85) else events.CardRejected(FLOOR)
-
     def _device(self, s: State) -> Event:
         if self.chance(0.3):
             return events.CountersAccepted(FLOOR, SECOND)
@@ -404,9 +401,6 @@ class RandomTable:
 
     def _back(self, device: str, *, agrees: bool) -> Event:
         return events.DeviceBack(Actor("device", device), cast(events.Device, device), agrees)
-
-    def _refill(self, s: State) -> Event:
-        return events.ShoeLoaded(SHOE, discards(self.game, s))
 
     # What players, dealer and floor decide, weighted so that what is rare comes up often
 
