@@ -16,6 +16,7 @@ from hil.bench.bare import echo, memory, processor
 from hil.bench.measure import Pace, Samples
 from hil.bench.table import SEATS, TABLE, StandingPlayers, read_stream
 from hil.table.setup import FEW, FittedDevice, staged
+from tests.support.asynchronous import asynchronous
 
 # --- what is measured -------------------------------------------------------------------------
 
@@ -71,31 +72,28 @@ def test_players_stand_at_the_seats_that_are_taken() -> None:
     assert [seat for seat, _, _ in players.wagers()] == [1]
 
 
-def test_an_event_is_timed_by_its_first_byte() -> None:
+@asynchronous
+async def test_an_event_is_timed_by_its_first_byte() -> None:
     """Also where its bytes come in pieces, or with those of another one."""
     clock = iter(range(100, 1000, 100))
     events: list[tuple[bytes, int]] = []
-
-    async def main() -> None:
-        stream = asyncio.StreamReader()
-        reading = asyncio.create_task(
-            read_stream(stream, lambda *event: events.append(event), lambda: next(clock))
-        )
-        for data in (
-            b"HTTP/1.1 200 OK\r\nA: b\r\n",
-            b"\r\n",
-            b"event: table\nid: 1\nda",  # 100
-            b"ta: one",
-            b"\n\nevent: table\nid: 2\ndata: two\n\n: all is well\n\nev",  # 200, 300, 400
-            b"ent: table\nid: 3\ndata: three\n\n",
-        ):
-            stream.feed_data(data)
-            await asyncio.sleep(0)
-        stream.feed_eof()
-        with pytest.raises(asyncio.IncompleteReadError):
-            await reading
-
-    asyncio.run(main())
+    stream = asyncio.StreamReader()
+    reading = asyncio.create_task(
+        read_stream(stream, lambda *event: events.append(event), lambda: next(clock))
+    )
+    for data in (
+        b"HTTP/1.1 200 OK\r\nA: b\r\n",
+        b"\r\n",
+        b"event: table\nid: 1\nda",  # 100
+        b"ta: one",
+        b"\n\nevent: table\nid: 2\ndata: two\n\n: all is well\n\nev",  # 200, 300, 400
+        b"ent: table\nid: 3\ndata: three\n\n",
+    ):
+        stream.feed_data(data)
+        await asyncio.sleep(0)
+    stream.feed_eof()
+    with pytest.raises(asyncio.IncompleteReadError):
+        await reading
     assert events == [(b"one", 100), (b"two", 200), (b"three", 400)]
 
 

@@ -9,6 +9,7 @@ import select
 import threading
 import tty
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -21,7 +22,6 @@ from firmware_protocol.device import Peer
 from firmware_protocol.messages import PAYLOAD_SIZES, Alert, AlertCode, FrameKind
 from firmware_protocol.tablelink import Deframer, Frame
 from hil.conform.tester import bench, wire
-from hil.conform.tester.bench import ConformBench
 from hil.conform.tester.operators import Operator, TerminalOperator
 from hil.conform.tester.wire import NoisyCable, PortWire, WireLost
 from tests.support.asynchronous import asynchronous
@@ -29,27 +29,24 @@ from tests.support.hil.commands import conform
 from tests.support.hil.conform.conform_rig import ITEMS, PROFILES, Rig, of
 
 
-class Goes:
-    """A serial port that is hung up when the host has sent so many frames."""
+@contextmanager
+def hung_up(after: int) -> Iterator[str]:
+    """A serial port that is hung up when the host has sent so many frames: its path."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    path = os.ttyname(slave)
 
-    def __init__(self, after: int) -> None:
-        self.master, slave = pty.openpty()
-        tty.setraw(slave)
-        self.path = os.ttyname(slave)
-        self._slave = slave
-        self._after = after
-        self._thread = threading.Thread(target=self._run, name="a port that goes")
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run() -> None:
         frames, deframer = 0, Deframer()
-        while frames < self._after:
-            frames += len(deframer.feed(os.read(self.master, 4096)))
-        os.close(self._slave)
-        os.close(self.master)
+        while frames < after:
+            frames += len(deframer.feed(os.read(master, 4096)))
+        os.close(slave)
+        os.close(master)
 
-    def over(self) -> None:
-        self._thread.join()
+    thread = threading.Thread(target=run, name="a port that goes")
+    thread.start()
+    yield path
+    thread.join()
 
 
 @pytest.mark.parametrize("after", [1, 2])
@@ -58,22 +55,28 @@ def test_a_port_that_closes_before_the_first_item_is_a_usage_error(
 ) -> None:
     (tmp_path / "host").write_text(bytes(range(32)).hex())
     (tmp_path / "host").chmod(0o600)
-    port = Goes(after)
     given = ("--host-key", tmp_path / "host", "--device-key", bytes(range(32)).hex())
-    with pytest.raises(UsageProblem, match="the port has ended: it was unplugged") as caught:
-        conform("--profile", "shoe", "--port", port.path, *given)
+    unplugged = pytest.raises(UsageProblem, match="the port has ended: it was unplugged")
+    with hung_up(after) as port, unplugged as caught:
+        conform("--profile", "shoe", "--port", port, *given)
     assert caught.value.where == "--port"
-    port.over()
 
 
 # --- floods ---------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    master, slave = pty.openpty()
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
 @asynchronous
-async def test_the_receive_buffer_of_a_port_is_limited() -> None:
-    listener, device = pty.openpty()
-    tty.setraw(device)
-    port = PortWire(parse(os.ttyname(device)))
+async def test_the_receive_buffer_of_a_port_is_limited(terminal: tuple[int, int]) -> None:
+    tty.setraw(terminal[1])
+    port = PortWire(parse(os.ttyname(terminal[1])))
     await port.open()
     for _ in range(1000):
         port.received(bytes(64 * 1024))
@@ -85,8 +88,6 @@ async def test_the_receive_buffer_of_a_port_is_limited() -> None:
     with pytest.raises(WireLost, match="more bytes than"):
         await port.receive(port.now())
     await port.close()
-    os.close(device)
-    os.close(listener)
 
 
 class _Flood:
@@ -126,15 +127,8 @@ def test_a_flood_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, d
 # --- the label ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    master, slave = pty.openpty()
-    yield master, slave
-    os.close(master)
-    os.close(slave)
-
-
-def test_the_code_of_the_label_is_not_shown(
+@asynchronous
+async def test_the_code_of_the_label_is_not_shown(
     terminal: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     master, slave = terminal
@@ -144,12 +138,9 @@ def test_the_code_of_the_label_is_not_shown(
         await asyncio.sleep(0)  # now the question is asked
         os.write(master, text)
 
-    async def run() -> None:
-        label, _ = await asyncio.gather(person.label(), typed(b"9C0F-5A11\n"))
-        assert label == "9C0F-5A11"
-        await asyncio.gather(person.confirm("Is it lit?"), typed(b"y\n"))
-
-    asyncio.run(run())
+    label, _ = await asyncio.gather(person.label(), typed(b"9C0F-5A11\n"))
+    assert label == "9C0F-5A11"
+    await asyncio.gather(person.confirm("Is it lit?"), typed(b"y\n"))
     shown = b""
     while b"y" not in shown:  # the echo is on again after the label
         assert select.select([master], [], [], 5)[0]
@@ -166,21 +157,17 @@ class Cutting(NoisyCable):
         return self.splice(frame)
 
 
-async def after_noise(bench: ConformBench) -> int:
-    """A handshake right after such a cable: frames that were hit."""
+@pytest.mark.parametrize("profile", PROFILES)
+@asynchronous
+async def test_noise_leaves_no_partial_frame_behind(profile: Profile, tmp_path: Path) -> None:
+    bench = Rig(tmp_path, profile).bench
     await bench.session()
     bench.noise = noise = Cutting(bench.rng)
     await bench.pause(1200)  # heartbeats, either way
-    hits = noise.hits
+    assert noise.hits > 1
     await bench.reset()
     await bench.shake()
     assert bench.damage == []
-    return hits
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_noise_leaves_no_partial_frame_behind(profile: Profile, tmp_path: Path) -> None:
-    assert asyncio.run(after_noise(Rig(tmp_path, profile).bench)) > 1
 
 
 class _Extra:
@@ -196,21 +183,18 @@ class _Extra:
         return self._peer.take() + extra
 
 
-def test_a_frame_that_is_incomplete_when_the_noise_ends_is_passed_on(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_frame_that_is_incomplete_when_the_noise_ends_is_passed_on(tmp_path: Path) -> None:
     """Its first part is passed on to the tester, where it merges with the rest."""
     rig = Rig(tmp_path, "shoe", behind=_Extra)
-
-    async def without_noise() -> None:
-        await rig.bench.session()
-        rig.bench.noise = noise = NoisyCable(rig.bench.rng, 0.0)
-        assert noise.to_tester(b"\x03\x01") == b""
-        assert rig.bench.mend_line() is noise
-        assert noise.take_partial() == b""
-
-    asyncio.run(without_noise())
+    await rig.bench.session()
+    rig.bench.noise = noise = NoisyCable(rig.bench.rng, 0.0)
+    assert noise.to_tester(b"\x03\x01") == b""
+    assert rig.bench.mend_line() is noise
+    assert noise.take_partial() == b""
     assert isinstance(rig.peer, _Extra)
     rig.peer.bytes = b"\x02\x00"
-    asyncio.run(rig.bench.pause(1))
+    await rig.bench.pause(1)
     assert [damaged.size for damaged in rig.bench.damage] == [3]
 
 

@@ -76,6 +76,7 @@ from hil.control.page import (
 from hil.control.socket import MAX_CLIENTS, MAX_LINE_BYTES
 from hil.control.verbs import ALL, request_fields
 from hil.ports import PathTaken
+from tests.support.asynchronous import asynchronous
 from tests.support.hil.conform.conform_rig import PROFILES, Rig
 
 SHOE = BY_CLASS[DeviceClass.SHOE]
@@ -305,23 +306,21 @@ def test_clients_that_stay_do_not_hold_the_end_up(path: Path) -> None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_client_that_has_just_connected_is_disconnected_at_the_end(
+@asynchronous
+async def test_a_client_that_has_just_connected_is_disconnected_at_the_end(
     path: Path, turns: int
 ) -> None:
-    async def run() -> None:
-        server = ControlServer(path, SHOE, _Doer())
-        await server.start()
-        with socket.socket(socket.AF_UNIX) as client:
-            client.setblocking(False)
-            client.connect(str(path))  # done at once; the server accepts in its next turns
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            await server.close()
-            with suppress(ConnectionResetError):
-                async with asyncio.timeout(5):
-                    assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
-
-    asyncio.run(run())
+    server = ControlServer(path, SHOE, _Doer())
+    await server.start()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        client.connect(str(path))  # done at once; the server accepts in its next turns
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await server.close()
+        with suppress(ConnectionResetError):
+            async with asyncio.timeout(5):
+                assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
 
 
 @pytest.mark.usefixtures("doer")

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,9 +42,10 @@ from firmware_protocol.tablelink import Deframer, Frame, fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import LiveDevice, device_process, exclusive_use
+from hil.simulator import device_process, exclusive_use
 from hil.simulator import run as running
 from hil.simulator.run import DeviceFailed, device_in_loop
+from tests.support.asynchronous import asynchronous
 from tests.support.hil.commands import left_in, sim_until_ready
 from tests.support.hil.commands import sim as run
 
@@ -98,57 +98,44 @@ def said_over_usb(device: Any) -> HelloRsp:
     return said
 
 
-def play(
-    scene: Callable[[LiveDevice], Awaitable[None]], profile: Any, place: Path, **more: Any
-) -> None:
-    async def all_of_it() -> None:
-        async with device_in_loop(profile, place, create=True, **more) as live:
-            await scene(live)
-
-    asyncio.run(all_of_it())
-
-
-def test_a_missing_device_is_not_created_unless_wanted(tmp_path: Path) -> None:
-    async def main() -> None:
+@asynchronous
+async def test_a_missing_device_is_not_created_unless_wanted(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="shoe/in-use"):
         async with device_in_loop("shoe", tmp_path / "shoe"):
             raise AssertionError("it runs")
-
-    with pytest.raises(FileNotFoundError, match="shoe/in-use"):
-        asyncio.run(main())
     assert not (tmp_path / "shoe" / "identity.toml").exists()
 
 
 # --- in this loop ---------------------------------------------------------------------------------
 
 
-def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
-    async def scene(live: LiveDevice) -> None:
+@asynchronous
+async def test_a_device_behind_a_serial_port_answers(tmp_path: Path) -> None:
+    async with device_in_loop("shoe", tmp_path / "shoe", create=True) as live:
         said = await asked(tmp_path / "shoe" / "port")
         told = live.request(Describe())
         assert (said.serial, said.device_class) == ("shoe-1", DeviceClass.SHOE)
         assert said.fingerprint == fingerprint(bytes.fromhex(told["key"]))
         assert told["port"] == str(tmp_path / "shoe" / "port")
-
-    play(scene, "shoe", tmp_path / "shoe")
     assert left_in(tmp_path / "shoe") == set()
 
 
-def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_device_on_a_bus_answers_with_the_serial_number_of_its_descriptor(
+    tmp_path: Path,
+) -> None:
     bus = tmp_path / "bus"
-
-    async def scene(live: LiveDevice) -> None:
+    async with device_in_loop("station", tmp_path / "station", usb=bus, create=True) as live:
         said = await asyncio.to_thread(asked_over_usb, bus)
         assert said.serial == live.request(Describe())["serial"] == "station-1"
-
-    play(scene, "station", tmp_path / "station", usb=bus)
     assert [path.name for path in bus.iterdir()] == ["last-address"]
     assert left_in(tmp_path / "station") == set()
 
 
-def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
+@asynchronous
+async def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
     port = tmp_path / "port"
-
-    async def scene(live: LiveDevice) -> None:
+    async with device_in_loop("shoe", tmp_path / "shoe", port=port, create=True) as live:
         live.request(CutPower(off_ms=3_600_000))
         assert port.is_symlink()
         live.request(Plug(connected=False))
@@ -156,15 +143,16 @@ def test_the_port_follows_the_plug_and_not_the_power(tmp_path: Path) -> None:
         live.request(Plug(connected=True, other_port=True))
         assert live.request(Describe())["port"] == f"{port}-2"
         assert (tmp_path / "port-2").is_symlink()
-
-    play(scene, "shoe", tmp_path / "shoe", port=port)
     assert not (tmp_path / "port-2").is_symlink()
 
 
-def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path: Path) -> None:
+@asynchronous
+async def test_the_bus_follows_plug_and_power_with_another_address_each_time(
+    tmp_path: Path,
+) -> None:
     bus = tmp_path / "bus"
+    async with device_in_loop("shoe", tmp_path / "shoe", usb=bus, create=True) as live:
 
-    async def scene(live: LiveDevice) -> None:
         def address(request: ControlRequest) -> object:
             live.request(request)
             return live.request(Describe())["usb_address"]
@@ -175,11 +163,11 @@ def test_the_bus_follows_plug_and_power_with_another_address_each_time(tmp_path:
         again = (Plug(connected=True), Firmware(version="another"), CutPower(off_ms=3_600_000))
         assert [address(one) for one in again] == [3, 4, None]
 
-    play(scene, "shoe", tmp_path / "shoe", usb=bus)
 
+@asynchronous
+async def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
+    async with device_in_loop("shoe", tmp_path / "shoe", create=True) as live:
 
-def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
-    async def scene(live: LiveDevice) -> None:
         def powered() -> bool:
             return live.device.powered
 
@@ -190,13 +178,11 @@ def test_power_comes_back_by_the_clock(tmp_path: Path) -> None:
                 await asyncio.sleep(0.005)
         assert (await asked(tmp_path / "shoe" / "port")).serial == "shoe-1"
 
-    play(scene, "shoe", tmp_path / "shoe")
 
-
-def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -> None:
     bus = tmp_path / "bus"
-
-    async def scene(live: LiveDevice) -> None:
+    async with device_in_loop("shoe", tmp_path / "shoe", usb=bus, create=True) as live:
         loop = asyncio.get_running_loop()
 
         def host() -> None:
@@ -211,8 +197,6 @@ def test_a_frozen_device_on_a_bus_takes_no_bytes_and_then_does(tmp_path: Path) -
 
         live.request(Freeze(on=True))
         await asyncio.to_thread(host)
-
-    play(scene, "shoe", tmp_path / "shoe", usb=bus)
 
 
 # --- in a process of its own ----------------------------------------------------------------------
