@@ -73,44 +73,41 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     sys.modules.pop("hello_command", None)
 
 
+@pytest.fixture
+def _hello(install: Install) -> None:
+    install(("hello", "hello_command:register"))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("dealer", 0, ("hello dealer\n", "")),
+        ("no", 1, ("hello no\n", "")),
+        ("nobody", 2, ("", "holecard: --name: nobody is there; allowed: a name\n")),
+        ("interrupt", 130, ("", "")),
+    ],
+)
+@pytest.mark.usefixtures("_hello")
 def test_a_command_of_an_installed_package_runs(
-    install: Install, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str], name: str, code: int, said: tuple[str, str]
 ) -> None:
-    install(("hello", "hello_command:register"))
-    assert (cli.main(["hello", "--name", "dealer"]), cli.main(["hello", "--name", "no"])) == (0, 1)
-    out, err = capsys.readouterr()
-    assert out == "hello dealer\nhello no\n"
-    assert err == ""
+    """A user's mistake is one line and exit 2; an interrupt is told by the exit code alone."""
+    assert cli.main(["hello", "--name", name]) == code
+    assert capsys.readouterr() == said
 
 
-def test_a_users_mistake_is_one_line_and_exit_2(
-    install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(("hello", "hello_command:register"))
-    assert cli.main(["hello", "--name", "nobody"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "holecard: --name: nobody is there; allowed: a name\n"
-
-
-def test_a_wrong_argument_is_exit_2(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    install(("hello", "hello_command:register"))
+@pytest.mark.usefixtures("_hello")
+def test_a_wrong_argument_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["hello", "--seats", "7"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("usage: holecard hello ")
     assert "unrecognized arguments: --seats 7" in err
 
 
-def test_a_bug_is_not_taken_for_a_users_mistake(install: Install) -> None:
-    install(("hello", "hello_command:register"))
+@pytest.mark.usefixtures("_hello")
+def test_a_bug_is_not_taken_for_a_users_mistake() -> None:
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["hello", "--name", "bug"])
-
-
-def test_an_interrupt_is_exit_130(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
-    install(("hello", "hello_command:register"))
-    assert cli.main(["hello", "--name", "interrupt"]) == 130
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -186,10 +183,8 @@ def test_no_arguments_print_help_to_people(capsys: pytest.CaptureFixture[str]) -
     assert "commands:" in err
 
 
-def test_an_unknown_command_names_the_known(
-    install: Install, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(("hello", "hello_command:register"))
+@pytest.mark.usefixtures("_hello")
+def test_an_unknown_command_names_the_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["helo"]) == 2
     err = capsys.readouterr().err
     assert err.startswith("holecard: command: there is no helo; allowed: config, ")

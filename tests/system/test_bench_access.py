@@ -137,8 +137,7 @@ async def test_nothing_is_done_by_looking() -> None:
         for path in POSTS:
             assert (await one.http.get(f"/{path}")).status_code == 405
         assert (await one.post("none", {})).status_code == 404
-        assert (await one.http.get("/static/app.py")).status_code == 404
-        assert one.bare.done == []
+        assert ((await one.http.get("/static/app.py")).status_code, one.bare.done) == (404, [])
         assert not one.desk.claims.touched
 
 

@@ -16,7 +16,7 @@ from controller.table.memory.display import PAYMENTS
 from tests.support.asynchronous import asynchronous
 from tests.support.system.killed import at_decision, at_payment, by_chance, dealt
 
-KILLS = 6
+KILLS = 4
 SEED = 8
 MOST = 2
 """Events of the play from one death to the next, so that there is play for all of them."""

@@ -86,8 +86,7 @@ def test_a_card_that_a_late_lock_keeps_in_is_pulled_again() -> None:
         await Robot(before, Asking(), MimicPlayers()).draw(DEAL)
 
     simulate(main())
-    assert before.shoe.pulls == 2
-    assert before.shoe.out == ["2c"]
+    assert (before.shoe.pulls, before.shoe.out) == (2, ["2c"])
 
 
 TURN = Prompt(Tell.DECIDE, seat=2, hand=0, choices=("hit", "stand", "double"))

@@ -29,7 +29,7 @@ from hil.table.robots import (
 from hil.table.robots.robot import card_of
 from hil.table.robots.surroundings import mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup import FEW, STAFF_AND_VISITORS, Stage, example, staged, until
+from hil.table.setup import FEW, GUEST, STAFF, STAFF_AND_VISITORS, Stage, example, staged, until
 
 PORT: Final = 8099
 HERE: Final = f"http://127.0.0.1:{PORT}"
@@ -118,7 +118,7 @@ class AtBench(NamedTuple):
 @asynccontextmanager
 async def at_bench(folder: Path, game: str, *top: str, robots: int = 2) -> AsyncIterator[AtBench]:
     """`top`: the first cards of the shoe, the burned one first."""
-    async with staged(folder, FEW, people=STAFF_AND_VISITORS) as stage:
+    async with staged(folder, FEW, people=(*STAFF, GUEST)) as stage:
         await stage.serve(same_standing_bets(example(TABLES[game])))
         async with open_console(stage.control) as screen:
             dealt = game_of_table(stage.table)

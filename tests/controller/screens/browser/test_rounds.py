@@ -83,8 +83,7 @@ async def pays_once_for_two_presses(table: AtTable) -> None:
     await table.page.locator("#answers button[data-key=p]").dblclick(delay=BETWEEN // 2)
     # What comes next is done as ever: both payments are asked for, and each is made once.
     await table.to_step(Step.WAGERING)
-    assert table.stands.round == 1
-    assert decided(table.stage.house.record)["Paid"] == owed
+    assert (table.stands.round, decided(table.stage.house.record)["Paid"]) == (1, owed)
     assert (table.robot.refused, table.wrong) == ([], [])
 
 
@@ -194,8 +193,7 @@ async def takes_over(table: AtTable, other: Page) -> None:
 async def is_loaded_again(table: AtTable, other: Page) -> None:
     step, offers = await says(other), await other.locator(OFFERS).count()
     await other.reload()
-    assert await says(other) == step
-    assert await other.locator(OFFERS).count() == offers
+    assert (await says(other), await other.locator(OFFERS).count()) == (step, offers)
     assert SECOND.name in await other.inner_text("#status-dealer")
 
 

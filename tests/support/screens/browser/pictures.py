@@ -214,18 +214,31 @@ VIEWS: Final[dict[str, Callable[[Page], Awaitable[None]]]] = {
     "report-wrong-time": partial(_at, path="/report?from=yesterday"),
 }
 """Every page of the review by a name, and how somebody comes to it."""
+ALIKE: Final = (
+    "rounds-found",
+    "rounds-none",
+    "round-whole",
+    "sign-in-again",
+    "sign-in-wait",
+    "error-no-page",
+    "error-old-link",
+    "report-wrong-time",
+)
+"""Pages with nothing that others do not have."""
 
 
-async def wrong_in_review(windows: tuple[tuple[str, Appearance], ...], share: int) -> list[str]:
-    """`share`: each page in so many of the windows. With HOLECARD_ARTIFACTS the pictures are left
-    in that folder."""
+async def wrong_in_review(
+    windows: tuple[tuple[str, Appearance], ...], share: int, without: tuple[str, ...] = ()
+) -> list[str]:
+    """`share`: each page in so many of the windows, but those that are left out. With
+    HOLECARD_ARTIFACTS the pictures are left in that folder."""
     found = []
     folder = artifacts()
     async with chromium() as browser:
         for number, (size, looks) in enumerate(windows):
             async with reviewed(browser, size, looks, bypass_csp=True) as page:
                 for place, (name, comes) in enumerate(VIEWS.items()):
-                    if (number - place) % len(windows) >= share:
+                    if name in without or (number - place) % len(windows) >= share:
                         continue
                     await comes(page)
                     failed = await page.get_by_role("heading", name=TEXTS("problem.title")).count()

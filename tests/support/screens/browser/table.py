@@ -23,7 +23,7 @@ from hil.table.robots import ROBOT_TIMEOUT, Api, Console, MimicPlayers, Robot, R
 from hil.table.robots.console import watched
 from hil.table.robots.robot import Who, card_of, mechanism
 from hil.table.scripts.shoe import whole_shoe
-from hil.table.setup import FEW, STAFF_AND_VISITORS, Stage, TableContent, example, staged, until
+from hil.table.setup import FEW, GUEST, STAFF, Stage, TableContent, example, staged, until
 from tests.support.screens.browser.page import Keys, PageDealer, Touch, chromium, page_at
 from tests.support.table.simulated.telling import DEAL, Choosing
 
@@ -231,7 +231,7 @@ async def at_table(
     any one."""
     async with (
         chromium() as browser,
-        staged(folder / "house", FEW, name="pages", people=STAFF_AND_VISITORS) as stage,
+        staged(folder / "house", FEW, name="pages", people=(*STAFF, GUEST)) as stage,
     ):
         await stage.serve(dealt_at(game, options or {}, port))
         url = await stage.daemon.screens()
@@ -282,10 +282,8 @@ async def is_killed(table: AtTable, step: Step) -> None:
         await table.dealer.sign_in(relieve=True)
         await table.shows("compare the felt with the screen", "controller restarted")
         await table.says("FeltConfirmed")
-        assert await says(table.page) == words
-        assert table.stands.hands == stood.hands
+        assert (await says(table.page), table.stands.hands) == (words, stood.hands)
         assert await table.page.locator("#again").count() == (step is Step.PAYING)
         await table.to_end()
     made = decided(table.stage.house.record) - before
-    assert made["Hit"] == (step is Step.TURN)
-    assert made["FeltConfirmed"] == 1
+    assert (made["Hit"], made["FeltConfirmed"]) == (step is Step.TURN, 1)

@@ -86,8 +86,7 @@ def test_stations_are_counted_and_the_bad_ones_named() -> None:
     )
     none = tuple(replace(one, state="lost") for one in DEVICES)
     all_gone = console_at(at(WAGERING), around=Around(devices=none))
-    assert line(all_gone, "links-station").said == "0 of 7"
-    assert len(all_gone.status.lines) == 6
+    assert (line(all_gone, "links-station").said, len(all_gone.status.lines)) == ("0 of 7", 6)
     named = [one.name for one in some.status.lines if one.id.startswith("link-st-")]
     assert named == ["ST-0003", "ST-0005"]
     assert line(some, "link-st-0005").more == TEXTS("console.link.held_new_epoch")

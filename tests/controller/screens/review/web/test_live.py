@@ -161,8 +161,7 @@ async def test_what_a_table_has_not_taken_yet_is_told_to_nobody(
 
     taken = at.table.table.seq
     known = live.DurableTail(source, Follower(source.record), None)
-    assert known.start == taken
-    assert list(known.more()) == []
+    assert (known.start, list(known.more())) == (taken, [])
     monkeypatch.setattr(at.table.table, "append", stalls)
     note = RecordEntry("note", RecordActor("floor", "Flo"), {"text": "chips counted"})
     noting = asyncio.create_task(at.table.record(note))
