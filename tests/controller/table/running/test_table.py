@@ -13,7 +13,6 @@ import pytest
 
 from controller.audit.errors import InUse, RetryLater
 from controller.audit.format.records import RecordActor
-from controller.audit.keys import create_key
 from controller.audit.read.reader import records
 from controller.audit.verify import verify
 from controller.config import load_table
@@ -29,14 +28,13 @@ from controller.table.intake import TableSnapshot
 from controller.table.loop import TableParts, TableStopped, parts_of
 from controller.table.running import RunningTable
 from controller.table.running.table import is_relief, relief_input
-from drivers.keys import KeyStore, PairedDevice
 from drivers.ports import Transport
-from firmware_protocol.device import Plug, ShufflePace, create_identity, pair_directly
-from firmware_protocol.messages import DeviceClass
+from firmware_protocol.device import Plug, ShufflePace
 from hil.simulator import LiveDevice
 from hil.simulator.run import device_in_loop
 from hil.table.robots import Robot
 from tests.support.asynchronous import asynchronous, raised, simulated_in
+from tests.support.daemon.rig import furnished
 from tests.support.drivers.simulated import until
 from tests.support.paths import SCRIPT_FILES
 from tests.support.table.simulated.scripted import Played, failures, played, scripts
@@ -48,41 +46,6 @@ from tests.support.table.simulated.serving import (
     ready,
     room,
     serving,
-)
-
-FILE = """
-schema = 1
-[table]
-name = "real-1"
-game = "mega"
-[options]
-decks = 6
-money.unit = 50
-[devices]
-min_confidence = 80
-[devices.shoe]
-serial = "SH-1"
-port = "serial:{folder}/shoe/port"
-[devices.shuffler]
-serial = "SF-1"
-port = "serial:{folder}/shuffler/port"
-[[devices.stations]]
-serial = "ST-1"
-port = "serial:{folder}/station/port"
-seats = [1, 2]
-[devices.standing]
-1 = {{ main = 1000, buster = 500 }}
-[record]
-directory = "record"
-day_starts = "06:30"
-segment_mib = 1
-[keys]
-directory = "keys"
-"""
-DEVICES = (
-    ("shoe", DeviceClass.SHOE, "SH-1"),
-    ("shuffler", DeviceClass.SHUFFLER, "SF-1"),
-    ("station", DeviceClass.STATION, "ST-1"),
 )
 
 
@@ -100,23 +63,6 @@ class Real(NamedTuple):
 
     def station_of(self, seat: int) -> LiveDevice:
         return self.station
-
-
-def furnished(folder: Path) -> Path:
-    """A table's file and keys; its devices are made and paired."""
-    keys = folder / "keys"
-    store = KeyStore.create(keys)
-    for role in ("table", "hole", "surveillance"):
-        create_key(keys, role)
-    own = store.existing_own().public_key().public_bytes_raw()
-    for name, kind, serial in DEVICES:
-        made = create_identity(folder / name, kind, serial)
-        pair_directly(folder / name, own)
-        at = "2026-01-01T00:00:00Z"
-        store.add(PairedDevice(kind, serial, "maker", "model", made.public, at, ("Flo", "Bob")))
-    file = folder / "table.toml"
-    file.write_text(FILE.format(folder=folder))
-    return file
 
 
 def parts(file: Path) -> TableParts:
@@ -162,7 +108,10 @@ async def test_a_round_in_real_time(tmp_path: Path) -> None:
 
 
 def test_what_the_file_says_is_what_runs(tmp_path: Path) -> None:
-    given = parts(furnished(tmp_path))
+    file = furnished(tmp_path)
+    more = 'day_starts = "06:30"\n[devices.standing]\n1 = { main = 1000, buster = 500 }\n[keys]'
+    file.write_text(file.read_text().replace("[keys]", more))
+    given = parts(file)
     assert (given.name, given.size, given.record) == ("real-1", 1 << 20, tmp_path / "record")
     shoe, shuffler, station = given.devices
     assert [one.device for one in given.devices] == ["shoe", "shuffler", "station"]
