@@ -495,11 +495,12 @@ def fresh(game: Game) -> Game:
     return Game(game.name, game.options, game.jurisdiction, game.title, game.seats, game.clauses)
 
 
-class Recorder:
-    """Keeps all that a table said."""
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[State, Event, Decision | Refused]] = []
-
-    def __call__(self, before: State, event: Event, answer: Decision | Refused) -> None:
-        self.answers.append((before, event, answer))
+def answers(
+    game: Game, seed: str, rounds: int, wrong: float = 0.03
+) -> list[tuple[State, Event, Decision | Refused]]:
+    """All that a table of this game said in so many rounds."""
+    said: list[tuple[State, Event, Decision | Refused]] = []
+    RandomTable(Procedure(game), seed, wrong=wrong, watch=lambda *one: said.append(one)).play(
+        rounds
+    )
+    return said

@@ -1,6 +1,7 @@
 """The check of the row table finds what it is for; guards exclude each other at every state."""
 
 from collections.abc import Iterator
+from itertools import product
 from random import Random
 from typing import Final
 
@@ -18,7 +19,7 @@ from controller.procedure.model.state import PASSING, WAITING, State, Step
 from controller.procedure.prompts import prompt
 from tests.support.procedure.random_events import any_event
 from tests.support.procedure.random_games import GAMES, some_game
-from tests.support.procedure.random_table import RandomTable, Recorder, fresh
+from tests.support.procedure.random_table import answers, fresh
 
 
 def row_of(name: str) -> Row:
@@ -195,10 +196,8 @@ def test_a_step_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_either_wait_or_pass() -> None:
-    waiting, passing = set(WAITING), set(PASSING)
-    assert not waiting & passing
-    assert waiting | passing == set(Step)
-    assert set(prompt.SHOWS) == waiting
+    assert not [step for step in Step if (step in WAITING) == (step in PASSING)]
+    assert set(prompt.SHOWS) == set(WAITING)
 
 
 _GAMES_EACH: Final = 20
@@ -211,9 +210,7 @@ def states_of(game: Game, seed: str) -> tuple[list[State], set[Step]]:
     """Some states of random rounds: those of seldom steps, and a few of the rest."""
     rng = Random(seed)
     seen: dict[Step, list[State]] = {}
-    recorder = Recorder()
-    RandomTable(Procedure(game), seed, watch=recorder).play(_ROUNDS)
-    for state, _, _ in recorder.answers:
+    for state, _, _ in answers(game, seed, _ROUNDS):
         seen.setdefault(state.step, []).append(state)
     steps = sorted(seen, key=lambda step: len(seen[step]))
     return [rng.choice(seen[step]) for step in steps[:_STATES_EACH]], set(steps)
@@ -240,7 +237,7 @@ class Guards:
         while first or s.step in PASSING:
             rows = self.fitting(s, event)
             assert len(rows) == 1, f"{[row.id for row in rows]} at {s}"
-            row = rows[0]
+            (row,) = rows
             s, _ = apply(self.game, row.do, row.to, row.effects, s, event)
             yield row.id
             event, first = GO, False
@@ -256,23 +253,17 @@ def games(name: str, kind: str) -> Iterator[tuple[Game, str]]:
 @pytest.mark.parametrize("name", GAMES)
 def test_every_event_has_one_answer_at_every_state(name: str) -> None:
     stepped: set[Step] = set()
-    answers = taken = 0
     for game, seed in games(name, "guards"):
-        procedure = Procedure(game)
+        procedure, rng = Procedure(game), Random(seed)
         guards = Guards(procedure)
-        rng = Random(seed)
         states, reached = states_of(game, seed)
         stepped |= reached
-        for state in states:
-            for kind in EVENTS:
-                event = any_event(rng, game, state, kind)
-                taken += _answered(procedure, guards, state, event, seed)
-                answers += 1
-    print(f"{name}: {answers} answers, {taken} of them decisions, at {len(stepped)} steps")
+        for state, kind in product(states, EVENTS):
+            _check_answer(procedure, guards, state, any_event(rng, game, state, kind), seed)
     assert stepped >= set(WAITING) - {Step.NATURALS, Step.REFILL}
 
 
-def _answered(procedure: Procedure, guards: Guards, s: State, event: Event, seed: str) -> bool:
+def _check_answer(procedure: Procedure, guards: Guards, s: State, event: Event, seed: str) -> None:
     before = msgspec.json.encode(s)
     answer = procedure.step(s, event)
     said = f"{seed}: {event} at {s}: {answer}"
@@ -282,27 +273,21 @@ def _answered(procedure: Procedure, guards: Guards, s: State, event: Event, seed
         assert answer.id, said
         assert answer.why.strip(), said
         assert "{" not in answer.why.replace("{seat}", ""), said
-        return False
-    assert answer.rows == tuple(guards.follow(s, event)), said
-    assert answer.state.step in WAITING, said
-    return True
+    else:
+        assert answer.rows == tuple(guards.follow(s, event)), said
+        assert answer.state.step in WAITING, said
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_one_guard_holds_for_all_that_happens(name: str) -> None:
     """In rounds as they come, where an event fits the state far more often than a made-up one."""
-    taken = 0
     for game, seed in games(name, "exclusive"):
-        procedure, recorder = Procedure(game), Recorder()
-        guards = Guards(procedure)
-        RandomTable(procedure, seed, wrong=0.08, watch=recorder).play(_ROUNDS)
-        for state, event, answer in recorder.answers:
+        guards = Guards(Procedure(game))
+        for state, event, answer in answers(game, seed, _ROUNDS, wrong=0.08):
             if isinstance(answer, Decision):
                 assert answer.rows == tuple(guards.follow(state, event)), f"{seed}: {event}"
                 # The hands of seven seats whose players are gone, and the ends of a stop.
                 assert len(answer.rows) <= 12, f"{seed}: {event}: {answer.rows}"
-                taken += 1
-    print(f"{name}: {taken} decisions")
 
 
 def test_nobody_outside_makes_the_procedure_go_on() -> None:
@@ -318,8 +303,6 @@ def test_nobody_outside_makes_the_procedure_go_on() -> None:
 @pytest.mark.parametrize("name", GAMES)
 def test_a_game_that_was_played_answers_like_a_new_one(name: str) -> None:
     for game, seed in games(name, "caches"):
-        recorder = Recorder()
-        RandomTable(Procedure(game), seed, watch=recorder).play(_ROUNDS)
         backwards = Procedure(fresh(game))
-        for state, event, answer in reversed(recorder.answers):
+        for state, event, answer in reversed(answers(game, seed, _ROUNDS)):
             assert backwards.step(state, event) == answer, seed
