@@ -42,6 +42,7 @@ from tests.support.table.typed.listening import (
     card,
     ear,
     everything,
+    hears,
     now,
     origin,
     read,
@@ -121,12 +122,10 @@ def test_a_card_that_is_not_read_at_every_step(step: Step) -> None:
 def test_whatever_a_device_tells_is_taken_and_recorded() -> None:
     """Nothing raises, nothing of a card is refused, and each has exactly one cursor."""
     for s in states():
-        listens = ear()
-        table = taking(listens)
+        table = taking(ear())
         stands = table.with_buttons(TableSnapshot(s))
         for device, told in everything():
-            found = device_input(listens, stands, told, source(device))
-            taken = table.apply_input(stands, found, source(device).cursor)
+            taken = hears(table, stands, told, device)
             assert taken.entries, told
             cursors = [one.cursor for one in taken.entries if one.cursor is not None]
             assert cursors == [source(device).cursor]
@@ -380,20 +379,11 @@ def test_tampering_is_over_source_by_source() -> None:
     table = taking(ear())
     stands = TableSnapshot(a_place_face_up())
     for where in (TamperSource.CASE, TamperSource.SEAL):
-        told = Tampered(origin(), where, True)
-        stands = table.apply_input(
-            stands, device_input(table.context, stands, told, source()), source().cursor
-        ).now
+        stands = hears(table, stands, Tampered(origin(), where, True)).now
     assert stands.state.step is Step.DEVICE
-    told = Tampered(origin(), TamperSource.CASE, False)
-    stands = table.apply_input(
-        stands, device_input(table.context, stands, told, source()), source().cursor
-    ).now
+    stands = hears(table, stands, Tampered(origin(), TamperSource.CASE, False)).now
     assert stands.state.step is Step.DEVICE
-    told = Tampered(origin(), TamperSource.SEAL, False)
-    stands = table.apply_input(
-        stands, device_input(table.context, stands, told, source()), source().cursor
-    ).now
+    stands = hears(table, stands, Tampered(origin(), TamperSource.SEAL, False)).now
     assert stands.state.step is Step.FELT
 
 

@@ -47,6 +47,7 @@ from tests.support.table.typed.listening import (
     PROCEDURE,
     card,
     ear,
+    hears,
     now,
     origin,
     press,
@@ -259,15 +260,11 @@ def test_a_card_found_face_up_is_waited_for() -> None:
 
 def test_it_is_made_anew_from_the_record() -> None:
     """As it was at the table, whatever happened."""
-    listens = ear()
-    table = taking(listens)
+    table = taking(ear())
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.spare is None and not s.lost)
     stands, entries = TableSnapshot(s), list[RecordEntry]()
     for number, pos in ((3, 11), (16, 12), (40, 13)):
-        told = card(number, pos=pos, back=2)
-        taken = table.apply_input(
-            stands, device_input(listens, stands, told, source()), source().cursor
-        )
+        taken = hears(table, stands, card(number, pos=pos, back=2))
         stands, entries = taken.now, [*entries, *taken.entries]
     assert memory_from([_as_read(one) for one in entries]) == stands.memory
     assert stands.memory.faces
@@ -351,9 +348,7 @@ def test_order_is_looked_at_as_cards_come() -> None:
         memory = memory.with_face(SeenCard(pos, pos + 12, 1))
     stands = TableSnapshot(replace(s, seen=0), memory=memory)
     told = card(7 + 12, pos=7)
-    taken = table.apply_input(
-        stands, device_input(listens, stands, told, source()), source().cursor
-    )
+    taken = hears(table, stands, told)
     events = [one.event for one in taken.answered]
     assert isinstance(events[-1], e.DeckSuspect)
     assert events[-1].why == "factory_order"
@@ -364,14 +359,10 @@ def test_order_is_looked_at_as_cards_come() -> None:
 
 
 def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
-    listens = ear()
-    table = taking(listens)
+    table = taking(ear())
     s = next(s for s in states() if s.step is Step.HAND_CARD and s.hole and s.spare is None)
     stands = TableSnapshot(replace(s, seen=0, lost=()))
-    told = card(30, flags=CardFlags.DUPLICATE)
-    taken = table.apply_input(
-        stands, device_input(listens, stands, told, source()), source().cursor
-    )
+    taken = hears(table, stands, card(30, flags=CardFlags.DUPLICATE))
     assert [type(one.event) for one in taken.answered] == [e.CardDrawn]
     assert taken.now.memory.twin
     assert b'flags":0' in b"".join(encode(one.data) for one in taken.entries)
@@ -385,13 +376,8 @@ def test_a_reader_s_twin_waits_until_no_card_lies_face_down() -> None:
 
 
 def test_a_cover_that_is_opened_in_play_is_held_with_its_record() -> None:
-    listens = ear()
-    table = taking(listens)
     stands = TableSnapshot(at(Step.TURN))
-    told = shoe.CoverMoved(origin(), True)
-    taken = table.apply_input(
-        stands, device_input(listens, stands, told, source()), source().cursor
-    )
+    taken = hears(taking(ear()), stands, shoe.CoverMoved(origin(), True))
     assert [one.kind for one in taken.entries] == ["device", "decision"]
     assert (taken.entries[0].cursor, taken.entries[1].cursor) == (source().cursor, None)
     assert taken.entries[0].by == RecordActor("device", "shoe")

@@ -25,12 +25,14 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import Card
 from controller.table.intake import (
+    AppliedInput,
     Applier,
     DeviceSettings,
     DeviceSource,
     IntakeContext,
     TableInput,
     TableSnapshot,
+    device_input,
 )
 from controller.table.loop import (
     LoopStart,
@@ -91,6 +93,14 @@ def ear(**house: object) -> IntakeContext:
 
 def taking(listens: IntakeContext, seats: tuple[int, ...] = (1, 2, 3)) -> Applier:
     return Applier(LIVE, listens, PROCEDURE.takes, seats)
+
+
+def hears(
+    table: Applier, stands: TableSnapshot, told: DeviceEvent, device: Device = "shoe"
+) -> AppliedInput:
+    """What the table makes of something that a device tells it."""
+    found = device_input(table.context, stands, told, source(device))
+    return table.apply_input(stands, found, source(device).cursor)
 
 
 def source(device: Device = "shoe", seq: int = 9) -> DeviceSource:
