@@ -234,12 +234,13 @@ def test_more_than_any_house_has_is_refused(file: PeopleFile) -> None:
 
 def test_a_key_that_is_damaged_gone_or_another_is_refused(file: PeopleFile, tmp_path: Path) -> None:
     good = file.key_file.read_bytes()
-    put(file.key_file, good.replace(b"00", b"01", 1))
-    refused(file, "its key and its fingerprint do not belong together")
-    put(file.key_file, good.replace(b"0001", b"XX01", 1))
-    refused(file, "its key is not 64 digits")
-    put(file.key_file, key_bytes(PeopleKey.generate()))
-    refused(file, "went through another key")
+    for key, words in (
+        (good.replace(b"00", b"01", 1), "its key and its fingerprint do not belong together"),
+        (good.replace(b"0001", b"XX01", 1), "its key is not 64 digits"),
+        (key_bytes(PeopleKey.generate()), "went through another key"),
+    ):
+        put(file.key_file, key)
+        refused(file, words)
     file.key_file.unlink()
     refused(file, r"people.key: is missing; allowed: the file from a backup")
     file.keys.rename(tmp_path / "gone")

@@ -57,8 +57,7 @@ def test_each_file_loads_and_says_what_it_is(game: str) -> None:
     policy = load(FILES / f"{game}.toml")
     assert (policy, policy.name) == (STRATEGIES[game], "basic")
     assert "not proven optimal" in policy.note
-    assert not policy.insurance
-    assert not policy.even_money
+    assert [policy.insurance, policy.even_money] == [False, False]
     head = text[: text.index("name =")]
     assert "deck" in head
     assert "not proven optimal" in " ".join(head.replace("#", " ").split())
@@ -356,20 +355,15 @@ def test_a_bad_file_is_refused_with_file_and_key(
     problem = caught.value
     assert problem.where == (f"bad.toml: {where}" if where else "bad.toml")
     assert what in problem.what
-    if allowed is None:
-        assert problem.allowed is None
-    else:
-        assert problem.allowed is not None
-        assert allowed in problem.allowed
+    assert (problem.allowed is None) == (allowed is None)
+    assert (allowed or "") in (problem.allowed or "")
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"absent\.toml.*cannot be read"):
-        load(tmp_path / "absent.toml")
-    odd = tmp_path / "odd.toml"
-    odd.write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageProblem, match=r"odd\.toml.*cannot be read"):
-        load(odd)
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe")
+    for name in ("absent", "odd"):
+        with pytest.raises(UsageProblem, match=rf"{name}\.toml.*cannot be read"):
+            load(tmp_path / f"{name}.toml")
     good = tmp_path / "good.toml"
     good.write_text(SMALL, encoding="utf-8")
     assert load(good).name == "small"
