@@ -262,11 +262,11 @@ class DeviceIdentity(Struct, frozen=True, dict=True):
     def public(self) -> bytes:
         return public_bytes(self.private)
 
-    @property
+    @cached_property
     def fingerprint(self) -> bytes:
         return fingerprint(self.public)
 
-    @property
+    @cached_property
     def label_text(self) -> str:
         return label_text(self.label)
 
