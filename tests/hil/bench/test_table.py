@@ -117,5 +117,4 @@ def test_memory_and_processor_are_those_of_the_process() -> None:
     finally:
         process.kill()
         process.wait()
-    used = processor(os.getpid())
-    assert abs(used - time.process_time()) < 1
+    assert abs(processor(os.getpid()) - time.process_time()) < 1

@@ -97,8 +97,7 @@ class _Someone(TerminalOperator):
 
     async def confirm(self, question: str) -> bool:
         assert self.rig is not None
-        lamps = self.rig.request(Describe())["mechanism"]["seats"]["1"]["lamps"]
-        return bool(lamps["lit"])
+        return bool(self.rig.request(Describe())["mechanism"]["seats"]["1"]["lamps"]["lit"])
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -103,9 +103,9 @@ def test_every_card_looks_like_every_other(tmp_path: Path) -> None:
 def test_another_order_changes_nothing_but_ciphertext(tmp_path: Path) -> None:
     """With the same keys: the bytes that differ are those of the records, from the first card that
     differs on, and in these only card, chain and tag."""
-    one, two = (
-        play(tmp_path / "one", ("5h", "6h", "7h")),
-        play(tmp_path / "two", ("5h", "6d", "7h")),
+    one, two, with_other_keys = (
+        play(tmp_path / name, ("5h", second, "7h"), seed=seed)
+        for name, second, seed in (("one", "6h", 1), ("two", "6d", 1), ("three", "6h", 2))
     )
     places: Counter[int] = Counter()
     for ours, theirs in zip(sealed(one), sealed(two), strict=True):
@@ -114,9 +114,8 @@ def test_another_order_changes_nothing_but_ciphertext(tmp_path: Path) -> None:
     assert min(places) == CARD_AT
     assert set(places) <= {CARD_AT, *range(HASHED, 56)}
     assert places[CARD_AT] == 1
-    unlike = [a != b for a, b in zip(sealed(one), sealed(two), strict=True)]
-    assert sum(unlike) == 3  # two records, whose chains differ, and REREAD's reply
-    with_other_keys = play(tmp_path / "three", ("5h", "6h", "7h"), seed=2)
+    # two records, whose chains differ, and REREAD's reply
+    assert sum(a != b for a, b in zip(sealed(one), sealed(two), strict=True)) == 3
     assert not set(sealed(one)) & set(sealed(with_other_keys))
 
 
@@ -191,8 +190,7 @@ def test_break_pictures_slow_is_noticed(tmp_path: Path) -> None:
     low, high = play(tmp_path / "low", LOW, slow), play(tmp_path / "high", HIGH, slow)
     unlike = tap.first_difference(low.frames, high.frames) or ""
     assert "DATA of 86 bytes from the device" in unlike
-    again = play(tmp_path / "again", LOW, slow)
-    assert tap.first_difference(low.frames, again.frames) is None
+    assert tap.first_difference(low.frames, play(tmp_path / "again", LOW, slow).frames) is None
 
 
 def test_break_card_in_clear_is_noticed(tmp_path: Path) -> None:
@@ -200,8 +198,7 @@ def test_break_card_in_clear_is_noticed(tmp_path: Path) -> None:
     low, high = play(tmp_path / "low", LOW, told), play(tmp_path / "high", HIGH, told)
     assert tap.first_difference(low.frames, high.frames) is None  # it is not in lengths and times
     assert (first_clear_difference(low, high) or "").startswith("ALERT")
-    clean = play(tmp_path / "clean", LOW)
-    assert tap.first_difference(low.frames, clean.frames) is not None
+    assert tap.first_difference(low.frames, play(tmp_path / "clean", LOW).frames) is not None
 
 
 def test_one_frame_more_or_longer_or_later_is_noticed(ace: Run) -> None:

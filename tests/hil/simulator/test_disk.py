@@ -140,8 +140,7 @@ def test_a_disk_that_fails_while_the_device_runs(
         disk = FailingDisk(patched, tmp_path, number, removes=number == errno.ENOSPC)
         assert sim("shoe", "--dir", str(place), "--create") == ENDED
         thread[0].join(PATIENCE)
-    err = capsys.readouterr().err
-    assert re.fullmatch(f"holecard: {place}/ring: {says}.*\n", err)
+    assert re.fullmatch(f"holecard: {place}/ring: {says}.*\n", capsys.readouterr().err)
     assert told == ["the simulated device has stopped; its own output says why"]
     assert leftovers(tmp_path) == []
     with device_process("shoe", place) as again:

@@ -122,8 +122,7 @@ def injected(
         raise Lost(f"{call} {nth} {fault}: the writer broke down: {said!r}")
     if (record / "segments").exists():
         check(record, promised | new)
-    met = "(INJECTED)" in trace.read_text() or child.returncode < 0
-    return len(new), met
+    return len(new), "(INJECTED)" in trace.read_text() or child.returncode < 0
 
 
 def _begun(record: Path) -> Acknowledged:
@@ -195,6 +194,5 @@ def stalled(record: Path, seconds: float) -> int:
     waiting = [book.submit(note(f"{at}")) for at in range(WAITING)]
     answered = [one.result(seconds + 60)[0].seq for one in waiting]
     book.close_now()
-    found = {seq for seq, _ in submitted(record)}
-    assert set(answered) <= found
+    assert set(answered) <= {seq for seq, _ in submitted(record)}
     return len(answered)

@@ -43,8 +43,7 @@ def main(arguments: list[str]) -> int:
 def _one_by_one(log: Log, begin: int, count: int) -> None:
     try:
         for entry in _entries(begin, count):
-            made = log.write([entry])[0]
-            _acknowledge(made.seq, entry)
+            _acknowledge(log.write([entry])[0].seq, entry)
             if entry.sign:
                 log.sign()
     finally:

@@ -530,8 +530,7 @@ def flowing(bench: Bench) -> int:
 
 
 def nak(bench: Bench, first: int, epoch: int | None = None) -> None:
-    ring = bench.device.ring
-    bench.say(bench.host.seal(EvtNak(epoch or ring.epoch, first, NakWhy.GAP)))
+    bench.say(bench.host.seal(EvtNak(epoch or bench.device.ring.epoch, first, NakWhy.GAP)))
 
 
 def sent(bench: Bench, since: int) -> list[tuple[float, int]]:
