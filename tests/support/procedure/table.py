@@ -445,6 +445,18 @@ class Table:
         assert found == [*names], f"{found}, not {names}"
         return self
 
+    def wagers(self, amounts: dict[int, int], bet: str = "main") -> Table:
+        """Each seat in play has this much on the bet."""
+        found = {seat.number: getattr(seat, bet) for seat in self.state.seats}
+        assert found == amounts, f"{found}, not {amounts}"
+        return self
+
+    def stakes(self, *wagers: int) -> Table:
+        """All the hands have these wagers."""
+        found = [hand.wager for hand in self.state.hands]
+        assert found == [*wagers], f"{found}, not {wagers}"
+        return self
+
     def shuffler_works_on(self, decks: int) -> Table:
         assert self.the(Shuffler) == Shuffler(decks), self.the(Shuffler)
         return self

@@ -250,15 +250,17 @@ def test_card_exposed_before_any_wager(house: str) -> None:
 
 
 def test_a_card_before_the_double_is_confirmed(house: str) -> None:
-    t = (
+    (
         dealt(house)
         .do(Double(DEALER, 1, 0))
         .deal("9D")
         .ruled(Odd.ERROR_CARD_EXPOSED, Way.DEAL_ON)
         .at(Step.DOUBLE_CONFIRM)
+        .stakes(1000, 1000)
+        .do(Confirmed(DEALER))
+        .deal("*9D")
+        .ends({1: 2000, 2: 0})
     )
-    assert t.state.hands[0].wager == 1000
-    t.do(Confirmed(DEALER)).deal("*9D").ends({1: 2000, 2: 0})
 
 
 # Dealer draws on a standing total: burned

@@ -362,8 +362,7 @@ def test_a_double_for_less() -> None:
     t = Table(double__for_less=True, money__unit=100).bets(1000).deal("9C 6S 2H (TD)")
     for amount in (0, -100, 1100, 150):
         t.refuses(Double(DEALER, 1, 0, amount), "double_stake")
-    assert t.double(1, "KH", amount=300).state.hands[0].wager == 1300
-    t.ends({1: 1300}, "KD")
+    t.double(1, "KH", amount=300).stakes(1300).ends({1: 1300}, "KD")
     Table().bets(1000).deal("9C 6S 2H (TD)").refuses(Double(DEALER, 1, 0, 300), "double_stake")
 
 
@@ -421,14 +420,14 @@ def test_a_blackjack_that_waits_for_the_settlement_is_pushed_like_the_others() -
 
 
 def test_limits_hold_for_the_first_wager_only() -> None:
-    t = (
+    (
         Table(limits__main__max=1000)
         .bets(1000)
         .deal("8C 6S 8D (KH)")
         .split(1, "3C")
         .double(1, "9C")
+        .stakes(2000, 1000)
     )
-    assert t.state.hands[0].wager == 2000
 
 
 def test_even_money_is_paid_before_the_check() -> None:
