@@ -58,8 +58,7 @@ async def test_what_the_procedure_refuses_is_recorded_and_no_error(at: AtApi) ->
     done = await (await at.dealing()).act("CheckHole")
     (answer,) = done.answers
     assert (answer.event, answer.taken, answer.rows) == ("HoleChecked", False, ())
-    assert answer.why
-    assert answer.code
+    assert all((answer.why, answer.code))
     refusal = at.room.records("refusal")[-1]
     assert (refusal.seq, refusal.by.name) == (done.seq, "Ann Lee")
     assert done.table.record.seq == done.seq

@@ -379,9 +379,8 @@ def test_a_house_has_its_own_words(tmp_path: Path) -> None:
     file = tmp_path / "de.toml"
     file.write_text('[rounds]\ntitle = "Runden"\nspan = "Runden {first} bis {last}"\n')
     texts = load(file)
-    assert texts("rounds.title") == "Runden"
-    assert texts("rounds.span", first=1, last=2) == "Runden 1 bis 2"
-    assert texts("nav.rounds") == load()("nav.rounds")
+    said = (texts("rounds.title"), texts("rounds.span", first=1, last=2), texts("nav.rounds"))
+    assert said == ("Runden", "Runden 1 bis 2", load()("nav.rounds"))
 
 
 @pytest.mark.parametrize(

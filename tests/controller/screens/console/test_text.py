@@ -75,8 +75,7 @@ def test_what_is_declared_first_is_not_told_before() -> None:
             continue
         console = console_at(at)
         assert console.payments is not None
-        assert console.payments.first.amount == ""
-        assert console.payments.first.chips == ()
+        assert (console.payments.first.amount, console.payments.first.chips) == ("", ())
         money = MoneyFormat().amount(view.prompt.amount)
         assert money not in console.say.split()
         assert not any(money in part for part in console.instruction.small)

@@ -65,9 +65,11 @@ async def test_what_is_sent(pages: AtPages) -> None:
     tab = await pages.dealing()
     async with tab.stream() as sse:
         await came(sse)
-        assert sse.status == 200
-        assert sse.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert sse.headers["cache-control"] == "no-store"
+        assert (sse.status, sse.headers["content-type"], sse.headers["cache-control"]) == (
+            200,
+            "text/event-stream; charset=utf-8",
+            "no-store",
+        )
         first = sse.events[0]
         assert set(first) == {"seq", "html", "say", "controls", "signed"}
         assert (first["controls"], first["signed"]) == (True, "dealer")
