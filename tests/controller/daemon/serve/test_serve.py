@@ -57,11 +57,6 @@ from tests.support.daemon.rig import (
 from tests.support.procedure.random_games import game_with
 from tests.support.table.simulated.house import PINS
 
-
-def kinds(folder: Path) -> list[object]:
-    return [data["what"] for data in whats(folder, "person")]
-
-
 # --- beginning and ending ---------------------------------------------------------------------
 
 
@@ -290,7 +285,7 @@ async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path:
         assert (await screen.sign_in("D-17", PINS["D-17"])).name == "Ann Lee"
         assert not here.task.done()
         assert await here.end() == 0
-    assert kinds(tmp_path) == ["signed in", "signed out"]
+    assert [data["what"] for data in whats(tmp_path, "person")] == ["signed in", "signed out"]
 
 
 # --- faults of ours ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from controller.audit.format.records import Record, RecordActor, RecordEntry, encode
+from controller.audit.format.records import RecordActor, RecordEntry, encode
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import DecksOut, Discarded, Told
 from controller.procedure.model.events import Actor
@@ -266,12 +266,8 @@ def test_it_is_made_anew_from_the_record() -> None:
     for number, pos in ((3, 11), (16, 12), (40, 13)):
         taken = hears(table, stands, card(number, pos=pos, back=2))
         stands, entries = taken.now, [*entries, *taken.entries]
-    assert memory_from([_as_read(one) for one in entries]) == stands.memory
+    assert memory_from([as_read(one) for one in entries]) == stands.memory
     assert stands.memory.faces
-
-
-def _as_read(one: RecordEntry) -> Record:
-    return as_read(replace(one, data=one.data))
 
 
 # --- the inventory of a closed shoe -----------------------------------------------------------

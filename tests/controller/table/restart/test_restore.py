@@ -113,7 +113,7 @@ async def test_the_felt_is_not_compared_twice(made: Room) -> None:
         await one.to_step(Step.TURN)
     for _ in range(3):
         async with served(made) as again:
-            await _until_felt(again)
+            await again.comes_to(Step.FELT, 20)
             assert len(again.state.holds) == 1
     async with served(made) as last:
         await in_turn(
@@ -121,10 +121,6 @@ async def test_the_felt_is_not_compared_twice(made: Room) -> None:
             last.stands(Step.TURN),
             last.to_end(),
         )
-
-
-async def _until_felt(one: Served) -> None:
-    await until(lambda: one.at(Step.FELT), 20)
 
 
 @simulated_in(kept, "classic")

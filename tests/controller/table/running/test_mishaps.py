@@ -313,7 +313,11 @@ async def test_a_start_that_was_refused_is_asked_for_again(one: Served) -> None:
         asyncio.sleep(10),
         one.stands(Step.SHUFFLING),  # never by itself
     )
-    await raised(BadAct, one.table.shuffle_again(_technician()), "the dealer or the floor")
+    await raised(
+        BadAct,
+        one.table.shuffle_again(events.Actor("technician", "Tim")),
+        "the dealer or the floor",
+    )
     await one.table.shuffle_again(DEALER)
     await until(lambda: one.at(Step.LOADING), 10)
     assert one.table.shuffle_problem == ""
@@ -359,10 +363,6 @@ async def test_a_shuffle_that_runs_on_while_the_floor_is_called(one: Served) -> 
     )
     assert (one.at(Step.SHUFFLING), one.table.shuffle_problem) == (True, "")
     await until(lambda: one.at(Step.LOADING), 30)
-
-
-def _technician() -> events.Actor:
-    return events.Actor("technician", "Tim")
 
 
 @simulated_in(verified)

@@ -297,12 +297,13 @@ class Served(NamedTuple):
 
     @property
     def shuffler(self) -> Plugged:
-        """The one that is fitted here; as station."""
+        """That of this room, which has one."""
         assert self.room.shuffler is not None
         return self.room.shuffler
 
     @property
     def station(self) -> Plugged:
+        """That of this room, which has one."""
         assert self.room.station is not None
         return self.room.station
 
