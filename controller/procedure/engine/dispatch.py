@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import force_setattr, replace
@@ -179,13 +179,23 @@ def _fast(row: Row) -> _Fast:
     return (row.when, row.do, row.to, row.effects, (row.id,))
 
 
+_Index: TypeAlias = dict[Step, dict[type[Event], tuple[_Fast, ...]]]
+
+
+@lru_cache(maxsize=64)
+def _index_of(ids: tuple[str, ...]) -> _Index:
+    """Returns the index of these rows; games that differ in amounts only have the same rows."""
+    chosen = frozenset(ids)
+    return _by_step_and_event((r.at, r.event, _fast(r)) for r in ROWS if r.id in chosen)
+
+
 class Procedure:
     """A game's rows, indexed by step and event."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
         self.rows = rows_of(game)
-        self._at = _by_step_and_event((row.at, row.event, _fast(row)) for row in self.rows)
+        self._at = _index_of(tuple(row.id for row in self.rows))
         self._go = {step: self._at[step].get(Go, ()) for step in PASSING}
 
     def step(self, s: State, e: Event) -> Decision | Refused:
