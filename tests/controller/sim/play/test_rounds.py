@@ -46,11 +46,13 @@ def plays(
     seats: int = 1,
     cut: bool = False,
     side: bool = True,
+    seed: int = 7,
+    engine: type[Procedure] = Procedure,
     **settings: object,
 ) -> Play:
     game = game_for(name, {path.replace("__", "."): value for path, value in settings.items()})
     setup = PlaySetup(seats, stakes_for(game, side=side), cut)
-    return Play(Procedure(game), policy, setup, Random(7).random)
+    return Play(engine(game), policy, setup, Random(seed).random)
 
 
 def records(play: Play, rounds: int) -> list[RoundRecord]:
@@ -125,10 +127,7 @@ def test_the_commitment_tells_nothing() -> None:
     """The same words whatever the hole card is, and none of them twice in a block."""
     told = []
     for seed in (1, 2):
-        game = game_for("classic", {})
-        setup = PlaySetup(1, stakes_for(game, side=False))
-        play = Play(Procedure(game), POLICIES["stand"], setup, Random(seed).random)
-        kept = records(play, 30)
+        kept = records(plays("classic", POLICIES["stand"], side=False, seed=seed), 30)
         told.append(
             [e.commitment for record in kept for e, _, _ in record if isinstance(e, HoleDealt)]
         )
@@ -141,17 +140,15 @@ def test_the_commitment_tells_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["classic", "maxtime", "sf21x", "mega"])
 def test_a_shoe_is_dealt_to_the_cut_card(name: str) -> None:
-    play = plays(name, seats=3, cut=True)
     game = game_for(name, {})
     drawn: list[int] = []
     cut = rounds = shoes = 0
-    for record in records(play, 120):
+    for record in records(plays(name, seats=3, cut=True), 120):
         for event, _, _ in record:
             if isinstance(event, ShoeLoaded):
                 assert cut <= 1
                 # Every shoe is dealt to the cut card, or to the most rounds that it may feed.
-                most = game.options.shuffle.max_rounds
-                assert cut == 1 or rounds == most
+                assert cut == 1 or rounds == game.options.shuffle.max_rounds
                 assert all(count <= game.decks for count in Counter(drawn).values())
                 drawn, cut, rounds, shoes = [], 0, 0, shoes + 1
             elif isinstance(event, CardDrawn | HoleRevealed):
@@ -209,9 +206,8 @@ def insuring() -> Strategy:
 
 
 def test_a_strategy_may_insure_and_take_even_money() -> None:
-    play = plays("mega", insuring(), side=False)
     taken: Counter[str] = Counter()
-    for record in records(play, 1_500):
+    for record in records(plays("mega", insuring(), side=False), 1_500):
         taken.update(names(record))
         for _, _, effects in record:
             taken.update(f"{e.bet} {e.outcome}" for e in effects if isinstance(e, Settled))
@@ -242,11 +238,8 @@ class _RefusesTurns(Procedure):
 
 
 def test_a_table_that_is_stuck_says_where() -> None:
-    game = game_for("classic", {})
-    setup = PlaySetup(1, stakes_for(game, side=False))
-    play = Play(_RefusesTurns(game), POLICIES["mimic"], setup, Random(7).random)
     with pytest.raises(RoundStuck, match="at turn: not now"):
-        records(play, 50)
+        records(plays("classic", side=False, engine=_RefusesTurns), 50)
 
 
 # Stakes
