@@ -42,12 +42,11 @@ from controller.procedure.model import effects, events
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Shoe, State, Step
-from tests.support.audit.record.dealing import TABLE, Dealing, as_read, boot
+from tests.support.audit.record.dealing import TABLE, Dealing, as_read, boot, boot_of
 from tests.support.audit.record.scripted import (
     AT_REST,
     IN_THE_MIDDLE,
     OTHER_CODE,
-    boot_of,
     dealt,
     fill,
     folded,

@@ -6,14 +6,14 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec import Raw
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import HOLE_KEY_SIZE, HoleKey, opening
-from controller.audit.format.records import Record, RecordEntry, encode
+from controller.audit.format.records import BootIdentity, Record, RecordEntry, encode
 from controller.audit.log import Log, RecordOpening
 from controller.audit.replay import event_entry, identity_of
 from controller.audit.simulate import CardSource, RecorderKeys, RecordingVault
@@ -121,21 +121,24 @@ def _can_be_written(made: RecordEntry) -> bool:
     return True
 
 
-def boot(
+def boot(place: Path, game: Game, state: State | None = None, **more: Any) -> Log:
+    """A boot that deals this game."""
+    return boot_of(place, identity_of(TABLE, game), state, **more)
+
+
+def boot_of(
     place: Path,
-    game: Game,
+    identity: BootIdentity,
     state: State | None = None,
     *,
     size: int = SMALL,
     clock: FakeClock | None = None,
 ) -> Log:
-    """A boot that deals this game."""
+    """A boot of this identity, later than all that is recorded."""
     opening = RecordOpening.at(place, table=TABLE, disk=FastDisk())
     last = opening.last
     clock = clock or (FakeClock() if last is None else FakeClock(last.utc + 10**9))
-    return Log.begin(
-        opening, identity_of(TABLE, game), TABLE_KEY, state=state, clock=clock, size=size
-    )
+    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=size)
 
 
 def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:

@@ -27,8 +27,8 @@ from controller.procedure.model.state import State, Step
 from controller.sim.scripts import RoundResult, RoundWatcher, ScriptRound
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import procedure_for
-from tests.support.audit.record.dealing import SMALL, TABLE, Dealing, keyring
-from tests.support.audit.record.table import TABLE_KEY, FakeClock, FastDisk
+from tests.support.audit.record.dealing import TABLE, Dealing, keyring
+from tests.support.audit.record.table import FastDisk
 from tests.support.paths import SCRIPT_FILES
 from tests.support.procedure.random_games import some_game
 
@@ -139,13 +139,6 @@ OTHER_CODE: Final = "ab" * 32
 def other(game: Game, *, code: str = OTHER_CODE) -> BootIdentity:
     """The identity of a boot with other code."""
     return msgspec.structs.replace(identity_of(TABLE, game), code=code, software="holecard 0.0.1")
-
-
-def boot_of(place: Path, identity: BootIdentity, state: State | None = None) -> Log:
-    opening = RecordOpening.at(place, table=TABLE)
-    last = opening.last
-    clock = FakeClock() if last is None else FakeClock(last.utc + 10**9)
-    return Log.begin(opening, identity, TABLE_KEY, state=state, clock=clock, size=SMALL)
 
 
 IN_THE_MIDDLE: Final[dict[str, Callable[[State], bool]]] = {
