@@ -42,7 +42,7 @@ from firmware_protocol.messages import (
     ResumeReply,
     Verdict,
 )
-from firmware_protocol.tablelink import NO_CHAIN, CommandReply
+from firmware_protocol.tablelink import NO_CHAIN, CommandReply, EventRecord
 from tests.long.fuzz.scripted import EPOCH, MS, Scripted, Wired, records
 
 ASK_MS, END_MS = BEHIND_ASK // MS, BEHIND_END // MS
@@ -166,50 +166,29 @@ def test_what_the_host_discards_and_does_not_get_again_is_missed() -> None:
 # --- another ring than the one that was resumed ---------------------------------------------
 
 
-def was_replaced(device: Scripted) -> None:
-    device.epoch, device.records = EPOCH + 1, records(9, epoch=EPOCH + 1)
-
-
-def was_emptied(device: Scripted) -> None:
-    device.epoch, device.records = EPOCH + 1, []
-
-
-def was_rolled_back(device: Scripted) -> None:
-    """Before what is kept."""
-    del device.records[1:]
-
-
-def was_rolled_back_a_little(device: Scripted) -> None:
-    """Before what has come, and not before what is kept."""
-    del device.records[2:]
-
-
-CHANGED: dict[Callable[[Scripted], None], Verdict] = {
-    was_replaced: Verdict.NEW_EPOCH,
-    was_emptied: Verdict.NEW_EPOCH,
-    was_rolled_back: Verdict.FORK,
-    was_rolled_back_a_little: Verdict.FORK,
+CHANGED: dict[str, tuple[int, list[EventRecord], Verdict]] = {
+    "replaced": (EPOCH + 1, records(9, epoch=EPOCH + 1), Verdict.NEW_EPOCH),
+    "emptied": (EPOCH + 1, [], Verdict.NEW_EPOCH),
+    "rolled back before what is kept": (EPOCH, records(1), Verdict.FORK),
+    "rolled back before what has come": (EPOCH, records(2), Verdict.FORK),
 }
 
 
-@pytest.mark.parametrize("change", CHANGED, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(("epoch", "ring", "verdict"), CHANGED.values(), ids=CHANGED)
 def test_a_ring_that_changes_under_a_session_is_held_though_nothing_of_it_comes(
-    change: Callable[[Scripted], None],
+    epoch: int, ring: list[EventRecord], verdict: Verdict
 ) -> None:
     wired = Wired.running(3)
     wired.send(1, 2, 3)
     wired.stored(2)
     wired.pass_ms(4 * BEAT_MS)
     wired.forget()
-    change(wired.device)
+    wired.device.epoch, wired.device.records = epoch, ring
     wired.pass_ms(2 * BEAT_MS)
     assert endings(wired) == [SessionEnding.OTHER_RING]
-    (held,) = wired.of(RingHeld)
-    assert (held.verdict, held.epoch, held.head) == (
-        CHANGED[change],
-        wired.device.epoch,
-        len(wired.device.records),
-    )
+    assert [(one.verdict, one.epoch, one.head) for one in wired.of(RingHeld)] == [
+        (verdict, epoch, len(ring))
+    ]
     assert (wired.of(RingResumed), wired.link.resumed) == ([], False)
     wired.pass_ms(3 * END_MS)
     assert (endings(wired), wired.link.running) == ([SessionEnding.OTHER_RING], True)

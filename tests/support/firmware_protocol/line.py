@@ -44,8 +44,10 @@ CLEAN = Faults()
 class Line:
     """Delays, damages, doubles and drops frames."""
 
-    def __init__(self, random: Random, struck: Counter[str] | None = None) -> None:
-        self.faults = CLEAN
+    def __init__(
+        self, random: Random, struck: Counter[str] | None = None, faults: Faults = CLEAN
+    ) -> None:
+        self.faults = faults
         self.struck: Counter[str] = Counter() if struck is None else struck
         """Frames per kind of fault."""
         self._random = random
