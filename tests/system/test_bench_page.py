@@ -145,8 +145,7 @@ async def the_robot_gives_way_to_a_dealer_and_takes_back_when_it_is_told_to(one:
     """While a person deals, robot players bet by button and signal their choices."""
     former, ended = one.state.round, next_round(one)
     async with Api(one.stage.control) as api:
-        mine = await api.open("console")
-        await mine.sign_in(GUEST.badge, GUEST.pin, relieve=True)
+        await (await api.open("console")).sign_in(GUEST.badge, GUEST.pin, relieve=True)
         await until(lambda: not one.robot.deals, SOON)
         assert f"<strong>{GUEST.name}</strong> deals" in one.page.table()
         async with one.dealing(ended) as task:

@@ -78,8 +78,7 @@ def test_a_case_is_the_same(record: Path, tmp_path: Path) -> None:
         manifest = json.loads(case.read("manifest.json"))
     expected = EXPECTED[record.name]["case"]
     assert found.keys() == expected.keys()
-    differ = {name for name in found if found[name] != expected[name]}
-    assert differ <= {*PAGES, "manifest.json"}
+    assert {name for name in found if found[name] != expected[name]} <= {*PAGES, "manifest.json"}
     assert manifest["origin"] == EXPECTED[record.name]["verify"]["origin"]
 
 

@@ -168,8 +168,7 @@ def test_some_players_bet_as_usual_and_some_do_not() -> None:
     assert set(usual) == {1, 2}
     assert len(usual) < 2 * len(rounds)
     for wagers in rounds:
-        mains = [seat for seat, bet, _ in wagers if bet in ("main", STANDING)]
-        assert sorted(mains) == [1, 2, 3]
+        assert sorted(seat for seat, bet, _ in wagers if bet in ("main", STANDING)) == [1, 2, 3]
 
 
 def test_a_shoe_that_runs_out_is_filled_with_the_discards(tmp_path: Path) -> None:

@@ -270,8 +270,7 @@ class _Any(msgspec.Struct):
 async def test_a_device_is_adopted_as_it_was_signed_for(at: AtApi) -> None:
     screen = await at.client.open("dealer")
     await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
-    act = {"type": "DeviceAdopted", "serial": "SH-1"}
-    await both_sign(screen, act)
+    await both_sign(screen, {"type": "DeviceAdopted", "serial": "SH-1"})
     assert await refused(
         at.client.post("/devices/SH-1/adopt", {"skip": True}, _Any, screen.token)
     ) == (403, "not_authorised")

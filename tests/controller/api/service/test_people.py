@@ -271,8 +271,7 @@ async def test_an_adoption_that_was_signed_by_who_is_disabled_now(
 ) -> None:
     screen = await at.client.open("dealer")
     await until(lambda: at.table.supervisor("SH-1").held is not None, 30)
-    adopt = {"type": "DeviceAdopted", "serial": "SH-1", "skip": False}
-    await both_sign(screen, adopt)
+    await both_sign(screen, {"type": "DeviceAdopted", "serial": "SH-1", "skip": False})
     disable(tmp_path, "D-18")
     with nothing_recorded(at, "link"), pytest.raises(NotAllowed, match="no_second"):
         await at.client.post("/devices/SH-1/adopt", {}, msgspec.Struct, screen.token)

@@ -172,8 +172,7 @@ def test_the_floor_looks_and_exports_nothing(
 ) -> None:
     browser = looking.enter(PageUser("Flo", "floor"))
     path = page.path.format(id="x")
-    answer = browser.get(path) if page.method == "GET" else browser.post(path)
-    assert answer.status == 403
+    assert (browser.get(path) if page.method == "GET" else browser.post(path)).status == 403
     assert browser.get("/rounds").status == 200
 
 

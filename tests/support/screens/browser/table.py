@@ -79,8 +79,7 @@ class AtTable:
 
     def hands_at(self, page: Page) -> PageDealer:
         """Somebody at another page."""
-        hand = Touch(page) if self.how == "touch" else Keys(page)
-        return PageDealer(page, hand, self.watcher)
+        return PageDealer(page, Touch(page) if self.how == "touch" else Keys(page), self.watcher)
 
     @property
     def stands(self) -> State:

@@ -182,8 +182,7 @@ def test_the_floor_is_offered_a_void_where_discards_are_to_be_loaded() -> None:
     assert at.state.step is Step.REFILL
     (void,) = [one for one in every(console_at(at)) if "RoundVoided" in one.act]
     assert void.people == 2
-    other = console_at(at, WATCHES)
-    assert not [one for one in every(other) if "RoundVoided" in one.act]
+    assert not [one for one in every(console_at(at, WATCHES)) if "RoundVoided" in one.act]
 
 
 def test_acts_of_the_vault_are_offered_at_their_time_only(shown: Shown) -> None:
@@ -282,8 +281,7 @@ def test_the_dealer_says_when_a_shuffle_is_done_where_no_shuffler_does() -> None
     shuffling = At(at.game, at.procedure, State(step=Step.SHUFFLING), {})
 
     def offered(around: Around) -> list[str]:
-        actions = console_at(shuffling, around=around).actions
-        return [json.loads(one.act)["type"] for one in actions]
+        return [json.loads(one.act)["type"] for one in console_at(shuffling, around=around).actions]
 
     assert offered(Around()) == ["ShuffleAgain"]
     assert offered(Around(out=True)) == ["ShuffleDone", "ShuffleAgain"]
@@ -314,8 +312,7 @@ def test_what_is_done_with_care_shares_its_key_with_nothing_that_is_sent_at_once
         for one in (*console.actions, *console.aside):
             if one.inputs or one.people or one.confirmation:
                 continue
-            name = json.loads(one.act)["type"]
-            sends.setdefault(one.key, set()).add(name)
+            sends.setdefault(one.key, set()).add(json.loads(one.act)["type"])
             if one.look in ("quiet", "care"):
                 careful.add(one.key)
     assert len(careful) > 4

@@ -86,10 +86,9 @@ def test_each_change_is_drawn_once_however_many_look(tmp_path: Path) -> None:
     async def main() -> None:
         face = Plain()
         async with at_pages(tmp_path, face=face) as pages, AsyncExitStack() as stack:
-            streams = []
-            for _ in range(20):
-                tab = await pages.open()
-                streams.append(await stack.enter_async_context(tab.stream()))
+            streams = [
+                await stack.enter_async_context((await pages.open()).stream()) for _ in range(20)
+            ]
             for one in streams:
                 await came(one)
             face.pictures.clear()
@@ -120,8 +119,7 @@ async def test_a_card_is_shown_and_acknowledged_while_200_look_and_one_never_rea
     async with AsyncExitStack() as stack:
         streams = []
         for number in range(WATCHERS):
-            tab = await pages.open()
-            streams.append(await stack.enter_async_context(tab.stream()))
+            streams.append(await stack.enter_async_context((await pages.open()).stream()))
             if number == 0:
                 streams[0].reads.clear()
         assert len(pages.screens.browsers) == WATCHERS
