@@ -85,8 +85,10 @@ def says(ran: Ran, code: int, *words: str) -> None:
 
 
 def refused(ran: Ran, words: str, code: int = 2) -> None:
-    """Nothing was printed but an error of one line with these words."""
-    assert (ran.code, ran.out, ran.err.count("\n"), words in ran.line) == (code, "", 1, True), ran
+    """Nothing was printed but an error of one line with these words, and perhaps the usage."""
+    lines = 1 if "usage: " not in ran.err else ran.err.count("\n")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", lines), ran
+    assert words in ran.line, ran
 
 
 def rounds(count: int) -> tuple[dict[str, Any], ...]:
