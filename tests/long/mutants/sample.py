@@ -6,6 +6,7 @@ import ast
 import difflib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -106,6 +107,7 @@ def sample(root: Path, count: int, seed: int) -> list[Mutant]:
     return Random(seed).sample(every, count)
 
 
+@cache
 def _words(text: str) -> list[str]:
     return re.findall(r"\w+|[^\w\s]", text)
 
@@ -125,8 +127,6 @@ def _match(mutant: Mutant, found: list[Place]) -> Mutant | None:
     function = mutant.function.rpartition(".")[2]
     best: tuple[float, Place] | None = None
     for one in found:
-        if mutant.fault not in set(faults(one.statement)):
-            continue
         words = _words(one.text)
         if not 0.5 <= len(words) / len(wanted) <= 2:
             continue
@@ -135,7 +135,8 @@ def _match(mutant: Mutant, found: list[Place]) -> Mutant | None:
             continue
         alike = matcher.ratio() + 0.2 * (one.function.rpartition(".")[2] == function)
         alike += 0.1 * (one.index == mutant.index)
-        if best is None or alike > best[0]:
+        better = best is None or alike > best[0]
+        if better and mutant.fault in faults(one.statement):  # last, as it is slow
             best = (alike, one)
     if best is None or best[0] < ALIKE:
         return None
