@@ -75,12 +75,12 @@ def at_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]
     child = subprocess.Popen(
         ["setsid", "--ctty", "--wait", *command], cwd=ROOT, stdin=slave, stdout=slave, stderr=slave
     )
+    os.close(slave)  # so that reading ends with an error, not never, when the command has ended
     try:
         yield child, master
     finally:
         child.kill()
         child.wait(KILL_TIMEOUT)
-        os.close(slave)
         os.close(master)
 
 
