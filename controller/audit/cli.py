@@ -150,7 +150,9 @@ countersigned.
     )
     parser.add_argument("record", metavar="RECORD", help=_OR_COPY)
     parser.add_argument(
-        "--no-replay", action="store_true", help="do not replay the decisions: several times faster"
+        "--no-replay",
+        action="store_true",
+        help="do not replay the decisions: several times faster, and exit code 3",
     )
     parser.add_argument(
         "--table-key", metavar="VKEY|FILE", help=f"the table's key from elsewhere: {_TABLE_KEY}"

@@ -24,6 +24,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -44,7 +45,7 @@ OURS = re.compile(  # what lies in a record's directory
 TABLE_PUB = re.compile(
     r"# public key of a table \(Ed25519\); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?"
 )
-SECOND = 1_000_000_000
+SECOND, DAY = 1_000_000_000, 86_400_000_000  # of mono, of utc
 Json = dict[str, Any]
 
 
@@ -534,6 +535,19 @@ class Boot:
     opened: int = 0  # -1 where `opened` may stand in a segment that is not here
     key: Key | None = None
     torn: int = 0
+    starts: tuple[int, int] = (0, DAY - 1)  # when its gaming day may start, after midnight
+
+
+def _day_starts(starts: tuple[int, int], day: str, utc: int) -> tuple[int, int]:
+    """The first and the last microsecond after midnight at which the gaming day may start."""
+    try:
+        since = utc - (date.fromisoformat(day) - date(1970, 1, 1)).days * DAY
+    except ValueError:
+        raise Wrong(f"the gaming day {day} is no date") from None
+    found = max(starts[0], since - DAY + 1), min(starts[1], since)
+    if found[0] > found[1]:
+        raise Wrong(f"the gaming day is {day}, utc is of another one")
+    return found
 
 
 class Reading:
@@ -548,10 +562,13 @@ class Reading:
         self.origin, self.chain, self.utc = "", b"", -1
         self.timed: Json = {"utc": 0, "kind": "clock"}  # the last record that is no snapshot
         self.segments = self.number = self.offset = self.base = self.seq = self.round = 0
+        self.began = -1  # `mono` of the decision that locked the wagers
         self.end, self.signed, self.decided = (0, HEADER), 0, False
+        self.over = False  # the last record is the checkpoint of a boot that was closed
         self.trees: deque[tuple[bytes, ...]] = deque([()], KEPT)
         self.unsigned: deque[tuple[int, int]] = deque(maxlen=KEPT)  # seq and mono in this boot
         self.cursors: Json = {}
+        self.adopted: set[Any] = set()  # devices whose next cursor may be any
         self.opened: Json | None = None
         self.certificate: str | None = None
         self.boot: Boot | None = None
@@ -720,7 +737,21 @@ class Reading:
         tail = segment.tail(self.offset, used, self.seq)
         if tail:
             raise Wrong(f"{why}; {tail}")
+        if self.over and not self.begins_boot(segment, used):
+            raise Wrong("the record is closed, and what is behind its end is no start of a boot")
         self.remark(f"a write was cut off at offset {self.offset}: nothing acknowledged is missing")
+
+    def begins_boot(self, segment: Segment, used: int) -> bool:
+        """Whether another boot has written the first bytes behind the end: at least the length and
+        the seq of a frame, and the beginning of its record as far as it is there."""
+        edge = self.offset + SECTOR - self.offset % SECTOR
+        piece = segment.at(self.offset, min(used, edge) - self.offset)
+        n, seq = (int.from_bytes(piece[at], "little") for at in (slice(4), slice(8, 16)))
+        table = json.dumps(self.origin[9:-17], ensure_ascii=False)
+        start, shown = f'{{"v":1,"table":{table},"boot":"'.encode(), piece[HEAD.size :]
+        ours = self.boot.name.encode() if self.boot else b""
+        begins = start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != ours
+        return 1 <= n <= LONGEST and seq == self.seq + 1 and begins
 
     def refused(self, frame: Frame) -> str:
         """Why a whole frame is not the next one; nothing where it is."""
@@ -756,6 +787,7 @@ class Reading:
                 raise Wrong("the snapshot has not both opened and certificate")
             self.chain, self.decided = bytes.fromhex(data["chain"]), data["state"] is not None
             self.cursors, self.opened = data["cursors"], data["opened"]
+            self.adopted = set(self.cursors)
             self.certificate, self.hole = data["certificate"], (record["round"], "", b"")
             self.trust(data["opened"]["table_key"])
             if joins:
@@ -783,23 +815,50 @@ class Reading:
         if (kind == "snapshot") != (self.offset == HEADER):
             raise Wrong(f"the record is a {kind}: a snapshot begins a segment, and only that")
         boot = self.booted(record, frame.durable)
+        self.check_round(record)
+        boot.starts = _day_starts(boot.starts, record["day"], record["utc"])
         if kind in CHECKS:
             CHECKS[kind](self, boot, record, record["data"])
+        adopts = kind == "link" and record["data"].get("what") == "adopted"
         if cursor:
-            last = self.cursors.get(cursor["device"])
-            adopted = kind == "link" and record["data"].get("what") == "adopted"
-            again = last and last["epoch"] == cursor["epoch"] and cursor["seq"] <= last["seq"]
-            if last and again and not adopted:
-                raise Wrong(f"the cursor of {cursor['device']} does not go on from {last['seq']}")
-            self.cursors[cursor["device"]] = cursor
+            self.advance(cursor, adopts)
+        if adopts:
+            self.adopted.add(record["data"].get("device"))
         boot.mono, boot.durable = record["mono"], frame.durable
         if boot.kind != "closed":
             boot.kind = kind
+        self.over = kind == "checkpoint" and boot.kind == "closed"
         if kind != "checkpoint":
             self.unsigned.append((frame.seq, record["mono"]))
         self.trees.append(_grown(self.trees[-1], self.seq, _hash(b"\0", frame.record)))
-        self.seq, self.chain, self.round = frame.seq, frame.chain, record["round"]
+        self.seq, self.chain = frame.seq, frame.chain
         self.utc = record["utc"]
+
+    def check_round(self, record: Json) -> None:
+        """Refuses a round that is not the one that goes on or begins."""
+        kind, number = record["kind"], record["round"]
+        effects = record["data"]["effects"] if kind == "decision" else ()
+        locked = [one.get("round") for one in effects if one["type"] == "WagersLocked"]
+        due = self.round + len(locked) if self.seq > self.base or self.number == 1 else number
+        if kind != "decision" and not self.decided:
+            due = max(due, number)  # the first decision shows whether that is right
+        if locked:
+            self.began = record["mono"]
+        with_it = record["mono"] == self.began and kind not in ("decision", "refusal")
+        if with_it and number == due - 1:
+            pass  # what was written together with that decision
+        elif number != due or locked not in ([], [number]):
+            raise Wrong(f"the record is of round {number}, not of round {due}")
+        self.round = due
+
+    def advance(self, cursor: Json, adopts: bool) -> None:
+        """Refuses a cursor that does not follow the last one of its device by one."""
+        device, last = cursor["device"], self.cursors.get(cursor["device"])
+        known = last and last["epoch"] == cursor["epoch"] and not adopts
+        if last and known and device not in self.adopted and cursor["seq"] != last["seq"] + 1:
+            raise Wrong(f"the cursor of {device} does not go on from {last['seq']}")
+        self.adopted.discard(device)
+        self.cursors[device] = cursor
 
     def booted(self, record: Json, durable: int) -> Boot:
         """The boot of the record, which may begin with it."""

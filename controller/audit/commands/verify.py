@@ -17,7 +17,13 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.lookup import first_head
 from controller.audit.text import verify_report_lines
-from controller.audit.verify import VerifyProgress, WitnessedCheckpoint, seen_by_witness, verify
+from controller.audit.verify import (
+    InvalidWitnessNote,
+    VerifyProgress,
+    WitnessedCheckpoint,
+    seen_by_witness,
+    verify,
+)
 from controller.commands import path_of, print_json
 from controller.errors import UsageProblem, printable
 
@@ -41,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({**msgspec.to_builtins(report), "exit": report.code})
     else:
-        for line in verify_report_lines(report, replay=not args.no_replay, witness=witness):
+        seen = None if isinstance(witness, InvalidWitnessNote) else witness
+        for line in verify_report_lines(report, replay=not args.no_replay, witness=seen):
             print(printable(line))
     return report.code
 
@@ -65,7 +72,9 @@ def _table_key(value: str | None, record: Path) -> VerifierKey | None:
     return None if value is None else table_key_of(value, origin)
 
 
-def _witness(args: argparse.Namespace) -> WitnessedCheckpoint | None:
+def _witness(args: argparse.Namespace) -> WitnessedCheckpoint | InvalidWitnessNote | None:
+    """The checkpoint that the witness has countersigned. A note that the witness has not signed is
+    a finding of the verification, not a wrong argument."""
     if (args.checkpoint is None) != (args.witness_key is None):
         raise UsageProblem(
             "arguments", "--checkpoint and --witness-key go together", "both, or neither"
@@ -73,14 +82,11 @@ def _witness(args: argparse.Namespace) -> WitnessedCheckpoint | None:
     if args.checkpoint is None:
         return None
     key = witness_key_of(args.witness_key)
+    note = bytes_of("--checkpoint", args.checkpoint)
     try:
-        return seen_by_witness(bytes_of("--checkpoint", args.checkpoint), key)
+        return seen_by_witness(note, key)
     except NoteProblem as problem:
-        raise UsageProblem(
-            f"--checkpoint: {printable(args.checkpoint)}",
-            problem.what,
-            "a note as the witness has made it",
-        ) from None
+        return InvalidWitnessNote(f"--checkpoint {printable(args.checkpoint)}: {problem.what}")
 
 
 # --- progress ---------------------------------------------------------------------------------

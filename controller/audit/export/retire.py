@@ -70,7 +70,6 @@ from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import other_code_state, other_code_state_after
 from controller.audit.verify import (
     FACE_DOWN_EVENTS,
-    VALID,
     FaceDownDecision,
     HoleCardTracker,
     RecordFinding,
@@ -380,7 +379,7 @@ class _RetireRun:
         if report.table_key != str(self._key.verifier):
             what = "was signed with another table's key than the one that is given"
             raise OtherTable(self._record, what, "name the keys that it was begun with")
-        if report.code != VALID:
+        if report.findings or report.unchecked:
             why = [str(one) for one in report.findings] or list(report.unchecked)
             what = f"is not right, and stays as it is: {'; '.join(why[:3])}"
             raise InvalidRecord(self._record, what, "see `holecard audit verify`")

@@ -65,6 +65,20 @@ def classify(buffer: bytes, end: int, last: int) -> Tail:
     return Tail(TailVerdict.TORN if torn else TailVerdict.UNEXPLAINED, end, stop - end)
 
 
+def begins_boot(buffer: bytes, end: int, last: int, table: str, boot: str) -> bool:
+    """Whether the bytes from `end` on are the first that another boot than `boot` has written: at
+    least the length and the seq of a frame, and the beginning of its record as far as it is there.
+    """
+    stop = len(buffer.rstrip(b"\0"))
+    piece = buffer[end : min(stop, end + SECTOR - end % SECTOR)]
+    length, seq = int.from_bytes(piece[:4], "little"), int.from_bytes(piece[_SEQ], "little")
+    if not 0 < length <= MAX_BYTES or seq != last + 1:
+        return False
+    start = f'{{"v":1,"table":{json.dumps(table, ensure_ascii=False)},"boot":"'.encode()
+    shown = piece[HEAD_SIZE:]
+    return start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != boot.encode()
+
+
 def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool]:
     """The greatest durable seq beyond `last` that any complete frame states, or 0; and whether the
     search was complete. It stops early for bytes that are made to be slow."""

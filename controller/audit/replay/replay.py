@@ -288,6 +288,9 @@ class RecordReplay:
             raise self._disagrees(place, record, _difference(read(record.data), made))
         if isinstance(answer, Decision):
             self.state = answer.state
+        due = 0 if self.state is None else self.state.round
+        if record.round != due:
+            raise self._disagrees(place, record, f"it is in round {due}")
         self.again += 1
 
     def _answer(

@@ -26,9 +26,6 @@ def verify_report_lines(
     yield f"  {report.checkpoints:,} checkpoints; signed up to record {report.signed:,}"
     if replay:
         yield f"  {report.again:,} decisions and refusals replayed by the rules"
-    if report.unread:
-        why = "after an error" if replay else "--no-replay"
-        yield f"  {report.unread:,} decisions and refusals were not replayed: {why}"
     yield f"  {report.opened:,} hole cards opened as they were committed to"
     if report.witnessed:
         at = format_time(report.witnessed_at * 1_000_000)
@@ -40,6 +37,9 @@ def verify_report_lines(
         yield f"remark: {remark}"
     for one in report.unchecked:
         yield f"not checked: {one}"
+    if report.unread:
+        why = "after an error" if replay else "--no-replay"
+        yield f"not checked: {report.unread:,} decisions and refusals were not replayed: {why}"
     yield from _key_words(report)
     yield from _findings(report)
     yield _VERDICTS[report.code]

@@ -10,7 +10,11 @@ from controller.audit.verify.facts import (
     VerifyScope,
 )
 from controller.audit.verify.segment import verify_segment
-from controller.audit.verify.side_files import WitnessedCheckpoint, seen_by_witness
+from controller.audit.verify.side_files import (
+    InvalidWitnessNote,
+    WitnessedCheckpoint,
+    seen_by_witness,
+)
 from controller.audit.verify.verifier import (
     INCOMPLETE,
     INVALID,
@@ -27,6 +31,7 @@ __all__ = [
     "VALID",
     "FaceDownDecision",
     "HoleCardTracker",
+    "InvalidWitnessNote",
     "RecordFinding",
     "VerifiedSegment",
     "VerifyProgress",

@@ -7,11 +7,13 @@ fails, record by record. Both ways give the same findings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from controller.audit.format.notes import (
     Certificate,
@@ -32,17 +34,30 @@ from controller.audit.format.records import (
     TailData,
     encode,
 )
-from controller.audit.format.validation import DAY, HEX, HEX16, Strict, StrictCursor, wrong_opened
+from controller.audit.format.validation import (
+    DAY,
+    HEX,
+    HEX16,
+    UNREADABLE,
+    Strict,
+    StrictCursor,
+    wrong_opened,
+)
 from controller.audit.log import STEP_US
 from controller.audit.read.reader import PartOfTree
+from controller.audit.verify.decisions import DECIDED
 from controller.audit.verify.facts import (
+    ANY_START,
+    DAY_US,
     SECOND,
     BootState,
     ClockReading,
+    DayStarts,
     DeferredCheckpoint,
     RecordFinding,
     RunHashes,
     SegmentFindings,
+    common_starts,
 )
 
 AFTER_CLOSED: Final = frozenset(("checkpoint", "snapshot", "clock", "witnessed"))
@@ -131,6 +146,10 @@ class SegmentBoots:
                 self.other = self._findings.at()
         settled = self.begun is not None and (bool(self.ended) or self.other is not None)
         self.unusual = not settled or self.now.closed or self.now.unrecorded > 0
+
+    def at(self) -> RecordFinding:
+        """The current record's position."""
+        return self._findings.at()
 
     def closed_record(self) -> None:
         self.now.closed = self.unusual = True
@@ -310,6 +329,38 @@ _MONO: Final = attrgetter("mono")
 _KIND: Final = attrgetter("kind")
 _CAUSE: Final = attrgetter("cause")
 _CURSOR: Final = attrgetter("cursor")
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+def _day_begin(day: str) -> int | None:
+    """utc of the midnight at which this date begins; None if there is no such date."""
+    try:
+        number = date.fromisoformat(day).toordinal() - _EPOCH
+    except ValueError:
+        return None
+    return number * DAY_US if DAY.fullmatch(day) else None
+
+
+class _Effect(Struct, frozen=True):
+    type: Any = None
+    round: Any = None
+
+
+class _Effects(Struct, frozen=True):
+    effects: list[_Effect] = []
+
+
+def _begins_round(row: Strict, number: int) -> bool:
+    """Whether the wagers of this round are locked in the record."""
+    if row.kind != "decision" or row.round != number:
+        return False
+    try:
+        found = msgspec.json.decode(row.bytes, type=_Effects).effects
+    except UNREADABLE:
+        return False
+    return [one.round for one in found if one.type == "WagersLocked"] == [number]
+
+
 _ADOPTED: Final = b'"what":"adopted"'
 """Two people have accepted the log of a device."""
 
@@ -317,17 +368,37 @@ _ADOPTED: Final = b'"what":"adopted"'
 class Continuity:
     """The expected continuation of the records read so far."""
 
-    def __init__(self, boots: SegmentBoots, cursors: dict[str, DeviceCursor]) -> None:
-        """Argument `cursors` is from the segment's snapshot."""
+    def __init__(
+        self, boots: SegmentBoots, cursors: dict[str, DeviceCursor], round_: int, *, decided: bool
+    ) -> None:
+        """Argument `cursors` is from the segment's snapshot; `round_` is -1 if it is unknown.
+        `decided`: there was a decision before."""
         self._boots = boots
         self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
         self._day = ""
+        self._days: dict[str, int | None] = {}
+        """utc at which a date begins."""
         self.mono = 0
         """`mono` of the last record."""
         self.tick = ClockReading("", 0, 0, True)
         """Clocks of the last record that is no snapshot; its boot is empty before the first."""
         self.first: ClockReading | None = None
         """Clocks of the first record that is no snapshot."""
+        self.adopted: set[str] = set()
+        """Devices whose log two people have accepted: the next cursor may be any."""
+        self.jumps: dict[str, RecordFinding] = {}
+        """First cursors of devices that do not follow that of the snapshot: right only if the log
+        was accepted in an earlier segment."""
+        self._moved: set[str] = set()
+        """Devices with a cursor in this segment."""
+        self.round = round_
+        self._decided = decided
+        self._began = -1
+        """`mono` of the decision that began the round: what was written with it may still name the
+        round before."""
+        self.first_starts = ANY_START
+        """When the gaming day starts, as the first boot's records say, and the last boot's."""
+        self.starts = ANY_START
 
     @property
     def cursors(self) -> dict[str, DeviceCursor]:
@@ -358,10 +429,18 @@ class Continuity:
         monos, utcs = list(map(_MONO, rows)), list(map(_UTC, rows))
         if not self._in_pace(monos, utcs) or not self._caused(rows, seq):
             return False
+        starts, rounds = self._day_starts(self._day, utcs[0], utcs[-1]), self._rounds(rows)
+        if starts is None or rounds is None:
+            return False
+        if "link" in kinds and any(map(_adopts, rows)):
+            return False
         if not self._advance_cursors(
             [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
         ):
             return False
+        self._set_starts(starts)
+        self.round, self._began = rounds
+        self._decided = self._decided or "decision" in kinds
         self.mono, self.tick = monos[-1], ClockReading(boots.now.name, utcs[-1], monos[-1], False)
         return True
 
@@ -389,10 +468,13 @@ class Continuity:
         now: dict[str, StrictCursor | DeviceCursor] = {}
         for cursor in cursors:
             known = now.get(cursor.device) or self._cursors.get(cursor.device)
-            if known is None or cursor.epoch != known.epoch or cursor.seq <= known.seq:
+            if known is None or cursor.epoch != known.epoch or cursor.seq != known.seq + 1:
                 return False
             now[cursor.device] = cursor
+        if not self.adopted.isdisjoint(now):
+            return False
         self._cursors |= now
+        self._moved |= now.keys()
         return True
 
     # --- one by one -----------------------------------------------------------------------
@@ -400,14 +482,14 @@ class Continuity:
     def take(self, row: Strict, seq: int) -> Iterator[str]:
         """Accept one record, and yield how it fails to continue the previous one."""
         boots = self._boots
+        same = row.boot == boots.now.name
         if (row.boot, row.sw, row.conf, row.proc) != (boots.now.name, *boots.ran):
-            same = row.boot == boots.now.name
             boots.start_boot(row, seq, self.mono)
             self.mono = self.mono if same else 0
         if row.seq != seq or row.table != boots.table:
             yield f"it says seq {row.seq} of table {row.table}, not {seq} of {boots.table}"
-        if row.day != self._day and not DAY.fullmatch(row.day):
-            yield f"its gaming day is {row.day!r}"
+        yield from self._at_day(row, same=same)
+        yield from self._at_round(row)
         if row.mono < self.mono:
             yield "its clock that only goes forward went back"
         self._day, self.mono = row.day, row.mono
@@ -415,12 +497,60 @@ class Continuity:
             yield from self._timed(ClockReading(row.boot, row.utc, row.mono, row.kind == "clock"))
         if row.cause is not UNSET and not 0 < row.cause < seq:
             yield f"its cause {row.cause} is no record before it"
+        adopts = _adopts(row)
         if row.cursor is not UNSET:
-            yield from self._at_cursor(
-                row.cursor, row.kind == "link" and _ADOPTED in bytes(row.data)
-            )
+            yield from self._at_cursor(row.cursor, adopts)
+        if adopts:
+            self.adopted.add(_device(row))
         if boots.unusual:
             boots.check_order(row.kind)
+
+    def _at_day(self, row: Strict, *, same: bool) -> Iterator[str]:
+        """Check that the gaming day is that of utc, for a day that starts at a fixed time."""
+        if not same:
+            self.starts = ANY_START
+        starts = self._day_starts(row.day, row.utc, row.utc)
+        if starts is None:
+            yield f"its gaming day is {row.day!r}, its time another day's"
+        else:
+            self._set_starts(starts)
+
+    def _set_starts(self, starts: DayStarts) -> None:
+        self.starts = starts
+        if not self._boots.ended:
+            self.first_starts = starts
+
+    def _day_starts(self, day: str, first: int, last: int) -> DayStarts | None:
+        """When the gaming day may start, given the utc of its records; None if that is never."""
+        if day not in self._days:
+            self._days[day] = _day_begin(day)
+        begin = self._days[day]
+        if begin is None:
+            return None
+        return common_starts(self.starts, (last - begin - DAY_US + 1, first - begin))
+
+    def _rounds(self, rows: Sequence[Strict]) -> tuple[int, int] | None:
+        """The round after these records, and when it began; None if one of them is not in the round
+        that is due."""
+        current, began = self.round, self._began
+        for row in rows:
+            if row.round == current:
+                continue
+            if _begins_round(row, current + 1):
+                current, began = row.round, row.mono
+            elif row.round > current and not self._decided and row.kind != "decision":
+                current = row.round  # the first decision shows whether that is right
+            elif row.mono != began or row.kind in DECIDED or row.round != current - 1:
+                return None
+        return current, began
+
+    def _at_round(self, row: Strict) -> Iterator[str]:
+        rounds = (row.round, -1) if self.round < 0 else self._rounds((row,))
+        if rounds is None:
+            yield f"its round is {row.round}; it is in round {self.round}"
+        else:
+            self.round, self._began = rounds
+        self._decided = self._decided or row.kind == "decision"
 
     def _timed(self, tick: ClockReading) -> Iterator[str]:
         if self.first is None:
@@ -431,12 +561,40 @@ class Continuity:
                 yield wrong
         self.tick = tick
 
-    def _at_cursor(self, cursor: StrictCursor, adopted: bool) -> Iterator[str]:
+    def _at_cursor(self, cursor: StrictCursor, adopts: bool) -> Iterator[str]:
+        """Check that a device's log goes on by one; after an adoption and in a new epoch it may
+        continue anywhere."""
         device = cursor.device
         known = self._cursors.get(device)
-        again = known is not None and known.epoch == cursor.epoch and cursor.seq <= known.seq
-        if known is not None and again and not adopted:
-            yield f"{device}'s log goes on with {cursor.seq}, it stood at {known.seq} already"
         if not HEX16.fullmatch(cursor.chain):
             yield f"the chain in its cursor is {cursor.chain!r}"
+        if not adopts and known is not None and known.epoch == cursor.epoch:
+            wrong = _step_error(device, known.seq, cursor.seq)
+            if wrong and device not in self._moved | self.adopted:
+                self.jumps[device] = replace(self._boots.at(), what=wrong)
+            elif wrong and device not in self.adopted:
+                yield wrong
+        self.adopted.discard(device)
         self._cursors[device] = cursor
+        self._moved.add(device)
+
+
+def _adopts(row: Strict) -> bool:
+    """Whether two people accept the log of a device in this record."""
+    return row.kind == "link" and _ADOPTED in bytes(row.data)
+
+
+class _OfDevice(Struct, frozen=True):
+    device: Any = None
+
+
+def _device(row: Strict) -> str:
+    return str(msgspec.json.decode(row.bytes, type=_OfDevice).device)
+
+
+def _step_error(device: str, before: int, seq: int) -> str:
+    if seq == before + 1:
+        return ""
+    if seq <= before:
+        return f"{device}'s log goes on with {seq}, it stood at {before} already"
+    return f"{device}'s log goes on with {seq}, {before + 1} is due: entries of it are missing"

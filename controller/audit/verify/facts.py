@@ -74,6 +74,17 @@ class ClockReading(Struct, frozen=True, gc=False):
     """The record reports that the clock was set."""
 
 
+DayStarts: TypeAlias = tuple[int, int]
+"""The first and the last microsecond after midnight at which the gaming day may start."""
+DAY_US: Final = 86_400_000_000
+ANY_START: Final = (0, DAY_US - 1)
+
+
+def common_starts(one: DayStarts, other: DayStarts) -> DayStarts | None:
+    found = max(one[0], other[0]), min(one[1], other[1])
+    return found if found[0] <= found[1] else None
+
+
 class BootState(Struct):
     """The state of a boot at the end of a segment, without what is only in earlier segments."""
 
@@ -91,6 +102,8 @@ class BootState(Struct):
     """`mono` of its first checkpoint in this segment; -1 if missing."""
     unsigned: int = -1
     """`mono` of the first record since its last checkpoint; -1 if missing."""
+    starts: DayStarts = ANY_START
+    """When its gaming day may start, as its records say."""
 
 
 class SegmentStart(Struct, frozen=True):
@@ -110,6 +123,11 @@ class SegmentStart(Struct, frozen=True):
     """Its `tail` records about the previous segment, with their positions."""
     tick: ClockReading | None = None
     """Clocks of the first record that is no snapshot, of any boot."""
+    round: int = 0
+    """That of the snapshot."""
+    jumps: dict[str, RecordFinding] = {}
+    """First cursors of devices that do not follow that of the snapshot; right only if the log of
+    the device was adopted at the end of the previous segments."""
 
 
 class SegmentEdge(Struct, frozen=True):
@@ -211,6 +229,13 @@ class VerifiedSegment(Struct, frozen=True):
     """Quarantine files that `tail` records name."""
     torn: str = ""
     """Description of an incomplete write at the end."""
+    odd_if_closed: bool = False
+    """That write follows a checkpoint, and another boot did not begin it: nothing explains it if
+    the boot was closed."""
+    round: int = 0
+    """That of the last record."""
+    adopted: frozenset[str] = frozenset()
+    """Devices whose log was adopted in it, without a cursor since."""
 
 
 class RecordGlance(Struct, frozen=True, gc=False):

@@ -28,6 +28,7 @@ from controller.audit.verify.facts import (
     SegmentEdge,
     SegmentStart,
     VerifiedSegment,
+    common_starts,
 )
 from controller.audit.verify.side_files import place_error
 
@@ -41,6 +42,8 @@ class SegmentJoins:
         """The state of the last boot, with what earlier segments have of it."""
         self._names: set[str] = set()
         self._last_name = ""
+        self._adopted = frozenset[str]()
+        """Devices whose log was adopted, without a cursor since; or for which that is unknown."""
         self.late = self.longest = 0
         """As in VerifiedSegment: over all segments, and from one to the next."""
 
@@ -63,7 +66,12 @@ class SegmentJoins:
             found += _of_boots(segment, start, known, over, read=read)
         if not found and former is not None and former.whole:
             found += _of_clocks(segment, start, former)
+            found += _of_rounds(segment, start, former)
             found += _of_tails(start, former, known)
+        if former is None or not former.whole:
+            self._adopted = frozenset(before.cursors)
+        found += [at for device, at in start.jumps.items() if device not in self._adopted]
+        self._adopted = segment.adopted | _still(self._adopted, segment)
         self._unsigned(start, known, left=len(segment.boots) > 1)
         self._boot = _carried(known, start, boot)
         self._names.update(segment.boots)
@@ -106,6 +114,14 @@ class SegmentJoins:
             self.longest = max(self.longest, span)
 
 
+def _still(devices: frozenset[str], segment: VerifiedSegment) -> frozenset[str]:
+    """Those of the devices that have no cursor in the segment."""
+    if segment.before is None or segment.after is None:
+        return devices
+    before, after = segment.before.cursors, segment.after.cursors
+    return frozenset(one for one in devices if before.get(one) == after.get(one))
+
+
 def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> BootState:
     """The state of a segment's last boot, including earlier segments."""
     if known is None or boot.name != known.name or boot.name != start.first.name:
@@ -116,6 +132,7 @@ def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> B
         certified=boot.certified or known.certified,
         closed=boot.closed or known.closed,
         unsigned=known.unsigned if boot.signed < 0 and known.unsigned >= 0 else boot.unsigned,
+        starts=common_starts(known.starts, boot.starts) or boot.starts,
     )
 
 
@@ -163,6 +180,14 @@ def _of_clocks(
         yield replace(_at(segment, former.totals.utc[1]), what=wrong)
 
 
+def _of_rounds(
+    segment: VerifiedSegment, start: SegmentStart, former: VerifiedSegment
+) -> Iterator[RecordFinding]:
+    if start.round != former.round:
+        what = f"its round is {start.round}; the segment before it ends in round {former.round}"
+        yield replace(_at(segment, former.totals.utc[1]), what=what)
+
+
 def _of_tails(
     start: SegmentStart, former: VerifiedSegment, known: BootState | None
 ) -> Iterator[RecordFinding]:
@@ -208,6 +233,11 @@ def _of_boots(
             bool(first.certified and known.opened and first.certified != known.opened),
             at,
             f"the certificate is of a boot opened by record {first.certified}, not {known.opened}",
+        ),
+        (
+            common_starts(known.starts, first.starts) is None,
+            at,
+            "its gaming days start at another time than before in its boot",
         ),
         (known.closed, start.other, "something follows on closed"),
         (

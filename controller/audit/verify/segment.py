@@ -18,7 +18,7 @@ from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
 from controller.audit.format.records import ChainPosition, Snapshot, TailData, encode
 from controller.audit.format.segments import HEADER_SIZE, RecordFrame, segment_file, unpack
-from controller.audit.format.tail import TailVerdict, classify
+from controller.audit.format.tail import TailVerdict, begins_boot, classify
 from controller.audit.format.validation import (
     Strict,
     WrongData,
@@ -40,6 +40,7 @@ from controller.audit.read.reader import (
 from controller.audit.verify.continuity import Continuity, SegmentBoots
 from controller.audit.verify.decisions import DecisionReplay
 from controller.audit.verify.facts import (
+    BootState,
     RecordFinding,
     RecordTotals,
     SegmentEdge,
@@ -163,11 +164,13 @@ class _SegmentVerifier:
             segment.before, frontier, cursors, opened_bytes, note, state, decided
         )
         self._boots = SegmentBoots(said.origin, opened, note, found)
-        self._succession = Continuity(self._boots, cursors)
+        since = 0 if segment.number == 1 else -1
+        self._succession = Continuity(self._boots, cursors, since, decided=decided)
         self._decisions = DecisionReplay(record, opened, found, replay=wanted.replay)
         self._kinds: Counter[str] = Counter()
         self._tails: list[tuple[RecordFinding, TailData]] = []
         self._torn = ""
+        self._odd_if_closed = False
 
     def done(self, last: bool) -> VerifiedSegment:
         records = self._scanned.records
@@ -299,28 +302,55 @@ class _SegmentVerifier:
         words = in_words(tail, segment)
         if last and tail.verdict is TailVerdict.TORN:
             self._torn = words
+            self._odd_if_closed = self._ends_signed() and not begins_boot(
+                segment.buffer,
+                scanned.end,
+                scanned.where.seq,
+                self._boots.table,
+                self._boots.now.name,
+            )
             return
         self._findings.report_at_end(f"{scanned.why}; {words}")
 
-    def _verified(self) -> VerifiedSegment:
-        segment, scanned, boots = self._segment, self._scanned, self._boots
-        decisions = self._decisions
-        boot = replace(boots.now, mono=self._succession.mono, durable=scanned.durable[1])
-        cursors, tick = self._succession.cursors, self._succession.tick
-        known, frontier = decisions.known, self._tree.frontier(self._tree.size)
-        decided = self._before.decided or self._kinds["decision"] > 0
-        after = SegmentEdge(
-            scanned.where, frontier, cursors, boots.opened_bytes, boots.note, known, decided
-        )
-        first = boots.ended[0] if boots.ended else boot
-        start = SegmentStart(
+    def _ends_signed(self) -> bool:
+        """Whether the last record is a checkpoint."""
+        (last,) = read_all(self._scanned.records[-1:])
+        return not isinstance(last, str) and last.kind == "checkpoint"
+
+    def _start(self, boot: BootState) -> SegmentStart:
+        """How it starts; `boot` is the last one."""
+        scanned, boots, succession = self._scanned, self._boots, self._succession
+        snapshot = read_glance(scanned.records[0])
+        first = boot
+        if boots.ended:
+            first = replace(boots.ended[0], starts=succession.first_starts)
+        return SegmentStart(
             first,
-            read_glance(scanned.records[0]).mono,
+            snapshot.mono,
             scanned.durable[0],
             boots.inherits,
             boots.other,
             tuple(self._tails),
-            self._succession.first,
+            succession.first,
+            snapshot.round,
+            succession.jumps,
+        )
+
+    def _verified(self) -> VerifiedSegment:
+        segment, scanned, boots = self._segment, self._scanned, self._boots
+        decisions = self._decisions
+        succession = self._succession
+        boot = replace(
+            boots.now,
+            mono=succession.mono,
+            durable=scanned.durable[1],
+            starts=succession.starts,
+        )
+        cursors, tick = succession.cursors, succession.tick
+        known, frontier = decisions.known, self._tree.frontier(self._tree.size)
+        decided = self._before.decided or self._kinds["decision"] > 0
+        after = SegmentEdge(
+            scanned.where, frontier, cursors, boots.opened_bytes, boots.note, known, decided
         )
         names = (*(one.name for one in boots.ended), boot.name)
         totals = RecordTotals(
@@ -344,7 +374,7 @@ class _SegmentVerifier:
             not scanned.why,
             totals,
             self._before,
-            start,
+            self._start(boot),
             after,
             boot,
             tick if tick.boot else None,
@@ -358,4 +388,7 @@ class _SegmentVerifier:
             roots(self._tree, self._wanted.sizes),
             frozenset(boots.tail_files),
             self._torn,
+            self._odd_if_closed,
+            max(0, succession.round),
+            frozenset(succession.adopted),
         )

@@ -138,6 +138,12 @@ class WitnessedCheckpoint(Struct, frozen=True):
     """Time of the countersignature by a known witness key; 0 without one."""
 
 
+class InvalidWitnessNote(Struct, frozen=True):
+    """A note that was given as a witness's checkpoint and is none: forged or damaged."""
+
+    what: str
+
+
 def seen_by_witness(note: bytes, key: VerifierKey) -> WitnessedCheckpoint:
     """Returns the checkpoint in a note. Raises NoteProblem if the witness did not sign it."""
     read = parse_note(note)

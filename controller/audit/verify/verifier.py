@@ -35,6 +35,7 @@ from controller.audit.verify.facts import (
 from controller.audit.verify.joins import RetiredSegments, SegmentJoins
 from controller.audit.verify.segment import roots_of, verify_segment
 from controller.audit.verify.side_files import (
+    InvalidWitnessNote,
     WitnessedCheckpoint,
     foreign_files,
     read_cosigned,
@@ -91,7 +92,7 @@ class VerifyReport(RecordTotals, frozen=True, kw_only=True):
     def code(self) -> int:
         if self.findings:
             return INVALID
-        return INCOMPLETE if self.unchecked else VALID
+        return INCOMPLETE if self.unchecked or self.unread else VALID
 
 
 class VerifyProgress(Struct, frozen=True):
@@ -106,7 +107,7 @@ def verify(
     *,
     replay: bool = True,
     table_key: VerifierKey | None = None,
-    witness: WitnessedCheckpoint | None = None,
+    witness: WitnessedCheckpoint | InvalidWitnessNote | None = None,
     jobs: int = 1,
     on_progress: Callable[[VerifyProgress], None] = lambda _: None,
 ) -> VerifyReport:
@@ -122,15 +123,19 @@ class _Verification:
         record: Path,
         replay: bool,
         table_key: VerifierKey | None,
-        witness: WitnessedCheckpoint | None,
+        witness: WitnessedCheckpoint | InvalidWitnessNote | None,
         jobs: int,
     ) -> None:
         self._record = record
         self._retired = RetiredSegments(record, _segment_numbers(record))
         self._numbers = self._retired.left
-        self._given = witness
-        beside_it, bad = read_cosigned(record)
-        self._seen = [*beside_it, *((witness,) if witness else ())]
+        self._seen, bad = read_cosigned(record)
+        self._given: WitnessedCheckpoint | None = None
+        if isinstance(witness, InvalidWitnessNote):
+            bad.append((0, witness.what))
+        elif witness is not None:
+            self._given = witness
+            self._seen.append(witness)
         self._table_key = table_key
         sizes = {seen.checkpoint.size for seen in self._seen} | self._retired.sizes
         self._wanted = VerifyScope(replay, tuple(sorted(sizes)))
@@ -246,9 +251,18 @@ class _Verification:
                 self._unchecked.append(wrong)
             else:
                 self._add_finding(replace(self._place_of(size), what=wrong))
+        self._check_closed_end()
         self._find_unchecked()
         self._find_remarks()
         self._findings.sort(key=lambda found: (found.segment, found.offset))
+
+    def _check_closed_end(self) -> None:
+        """Only another boot writes behind a closed record."""
+        last = self._last
+        if last is not None and last.odd_if_closed and self._joins.closed:
+            what = "the record is closed, and what stands behind its end is no start of a boot"
+            at = RecordFinding(last.number, last.totals.size, self._totals.last + 1, 0, what, 0)
+            self._add_finding(replace(at, since=last.totals.utc[1]))
 
     def _verify_retirements(self) -> None:
         """Verify the retirements; they then replace the missing segments."""

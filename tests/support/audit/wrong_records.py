@@ -44,7 +44,7 @@ def kind(name: str, **data: object) -> Write:
 def cursors(*seqs: int) -> Write:
     def write(pen: Pen) -> None:
         for seq in seqs:
-            pen.write("device", {"what": "button"}, cursor=pen.cursor(seq=seq))
+            pen.write("device", {"what": "button"}, cursor=pen.cursor("SHOE-9", seq=seq))
 
     return write
 
@@ -101,7 +101,7 @@ def back(pen: Pen) -> None:
 
 
 def next_round(pen: Pen) -> None:
-    pen.round += 1
+    pen.lock()
 
 
 def signed(text: str) -> Write:
@@ -123,7 +123,8 @@ def turned(card: int, opened: bytes | None = None, rounds: int = 0) -> Write:
 
     def write(pen: Pen) -> None:
         pen.hole(card=12)
-        pen.round += rounds
+        for _ in range(rounds):
+            pen.lock()
         pen.reveal(card, opened)
 
     return write
@@ -203,8 +204,30 @@ ORDER: dict[str, tuple[Write, str]] = {
         both(Pen.segment, lambda pen: pen.put(pen.line(pen.record("note", {"text": "x"})))),
         "the record is a note: a snapshot begins a segment",
     ),
-    "a cursor again": (cursors(80, 80), "the cursor of SHOE-1 does not go on from 80"),
-    "a cursor back": (cursors(80, 79), "the cursor of SHOE-1 does not go on from 80"),
+    "a round back": (note(round=0), "the record is of round 0, not of round 1"),
+    "a round ahead": (note(round=2), "the record is of round 2, not of round 1"),
+    "a round that nothing locks": (
+        lambda pen: pen.decide({"type": "CardDrawn"}, round=2),
+        "the record is of round 2, not of round 1",
+    ),
+    "a round that is left out": (
+        lambda pen: pen.decide(
+            {"type": "CardDrawn"}, effects=[{"type": "WagersLocked", "round": 3}], round=3
+        ),
+        "the record is of round 3, not of round 2",
+    ),
+    "a round of another number": (
+        lambda pen: pen.decide(
+            {"type": "CardDrawn"}, effects=[{"type": "WagersLocked", "round": 7}], round=2
+        ),
+        "the record is of round 2, not of round 2",
+    ),
+    "a day that there is not": (note(day="2026-02-30"), "the gaming day 2026-02-30 is no date"),
+    "a day a year back": (note(day="2025-01-01"), "the gaming day is 2025-01-01"),
+    "a day too late": (note(day="2026-01-03"), "the gaming day is 2026-01-03"),
+    "a cursor again": (cursors(80, 80), "the cursor of SHOE-9 does not go on from 80"),
+    "a cursor back": (cursors(80, 79), "the cursor of SHOE-9 does not go on from 80"),
+    "a cursor left out": (cursors(80, 82), "the cursor of SHOE-9 does not go on from 80"),
     "a tail of nothing": (
         kind("tail", **ASIDE, verdict="torn"),
         "the tail record is of 5 bytes, opened of 0",

@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "verify": ("record", "--no-replay"),
+    "verify": ("record",),
     "show": ("record", "--seq", "1-9"),
     "tail": ("record",),
     "open": ("record", "--round", "1", "--keys", "keys"),

@@ -191,6 +191,7 @@ def test_another_game_between_rounds_starts_closed(place: Path, what: str) -> No
                     "decision",
                     ANN,
                     DecisionData(event, after.rows, after.effects),
+                    after.state.round,
                     state=after.state,
                 )
             ]

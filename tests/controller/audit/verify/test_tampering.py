@@ -31,7 +31,13 @@ from tests.support.audit.record.table import begun, everything, note
 from tests.support.audit.tools.by_page import Json, Pen, b64, closed, sha, started
 from tests.support.audit.tools.outside import WITNESS, grow, played
 from tests.support.audit.tools.signers import SECONDS
-from tests.support.audit.verifying import cosigned_end, json_report, read_independently, whats
+from tests.support.audit.verifying import (
+    cosigned_end,
+    json_report,
+    read_independently,
+    right,
+    whats,
+)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +156,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
     closing = len(only.frames) - 2
     for last, place in cut_after(first.place, tmp_path):
         report = verify(place, replay=False)
-        assert (report.code, report.last) == (VALID, last)
+        assert (report.findings, report.last) == ((), last)
         assert any("has not closed it" in one for one in report.remarks) == (last <= closing)
         unsigned = any("have no signature" in one for one in report.remarks)
         assert unsigned == (last not in dict(checkpoints))
@@ -169,10 +175,7 @@ def test_where_an_unclosed_record_was_cut_off_only_a_witness_can_tell(
 
 def test_no_bit_of_what_a_witness_says_can_be_another(first: Original) -> None:
     note = cosigned_end(first.place)
-    assert (
-        verify(first.place, witness=seen_by_witness(note, WITNESS.cosigner), replay=False).code
-        == VALID
-    )
+    assert verify(first.place, witness=seen_by_witness(note, WITNESS.cosigner)).code == VALID
     refused = found = 0
     for at in range(len(note)):
         for bit in range(8):
@@ -229,6 +232,44 @@ def test_whatever_sectors_a_write_that_was_cut_off_left_it_is_explained(
     torn = any("cut off at offset" in words for words in found["remarks"])
     assert torn == any("a write after seq" in words for words in report.remarks)
     assert torn == (len(bytes(pen.files[1]).rstrip(b"\0")) > pen.frames[whole - 1][2])
+
+
+@pytest.mark.parametrize("segment", [False, True])
+def test_no_bit_behind_a_closed_record_can_be_set(segment: bool, tmp_path: Path) -> None:
+    """Whether `closed` and its checkpoint are in one segment or in two."""
+    pen = started(8192, rounds=1)
+    pen.write("closed", {})
+    if segment:
+        pen.segment()
+        pen.snapshot()
+    pen.checkpoint()
+    right(pen.save(tmp_path))
+    number, end = len(pen.files), pen.frames[-1][2]
+    file = segment_file(tmp_path, number)
+    for at in (*range(end, end + 80), *range(end + 80, 8192, 97)):
+        for bit in (at % 8, (at + 3) % 8):
+            changed = bytearray(pen.files[number])
+            changed[at] |= 1 << bit
+            file.write_bytes(changed)
+            assert verify(tmp_path).code == INVALID, (at, bit)
+            assert read_independently(tmp_path)["exit"] == INVALID, (at, bit)
+
+
+def test_the_first_write_of_another_boot_may_be_cut_off_behind_a_closed_record(
+    tmp_path: Path,
+) -> None:
+    pen = closed(8192, rounds=1)
+    end = pen.frames[-1][2]
+    pen.open()
+    whole = bytes(pen.files[1])
+    first, last = end + SECTOR - end % SECTOR, pen.frames[-1][2] - 1
+    places = sorted({end + 16, end + 57, end + 90, end + 150, first, first + 9, last})
+    pen.save(tmp_path)
+    for cut in places:
+        segment_file(tmp_path, 1).write_bytes(whole[:cut] + bytes(len(whole) - cut))
+        found, report = read_independently(tmp_path), verify(tmp_path)
+        assert (found["exit"], report.findings) == (VALID, ()), (cut, found)
+        assert any("a write after seq" in words for words in report.remarks)
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ FILES: dict[str, tuple[Damage, int, str]] = {
     "a length beyond the segment": (
         bit(NEXT, 2),
         NEXT,
-        "the frame's length is 262651, not 1 to 262144",
+        "the frame's length is 262551, not 1 to 262144",
     ),
     "a length far too great": (bit(NEXT, 3), NEXT, "length is 67109"),
     "a bit of what is signed": (
@@ -366,7 +366,8 @@ def but(seq: int) -> Callable[[int, Json], Json | None]:
     ("change", "seq", "words"),
     [
         (other_card, 10, "the first 9 records have another root: rewritten"),
-        (but(5), 9, "the checkpoint is of 9 records, 8 stand before it"),
+        (but(6), 9, "the checkpoint is of 9 records, 8 stand before it"),
+        (but(5), 5, "the record is of round 1, not of round 0"),
         (but(4), 9, "the checkpoint is of 9 records, 8 stand before it"),
         (but(3), 3, "a checkpoint stands before the certificate of its boot"),
         (but(2), 2, "a boot begins with certificate, not with opened"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller.audit.format.records import Record, RecordEntry
 from controller.audit.log import Log
@@ -67,7 +68,8 @@ class House:
     async def record(self, entry: RecordEntry) -> RequestResult:
         if self.refuses:
             raise self.refuses.pop()
-        made = tuple(self.log.write([entry]))
+        turn = everything(self.log.record)[-1].round
+        made = tuple(self.log.write([replace(entry, round=turn)]))
         self.log.sign()
         return RequestResult(made, (entry,), (), State())
 

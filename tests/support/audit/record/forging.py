@@ -246,7 +246,9 @@ def _duplicated(records: list[Json]) -> None:
 
 def _truncated(records: list[Json]) -> None:
     """Remove the last round, and close the record."""
-    records[at_event(records, "ShuffleCalled", 1) :] = records[at_event(records, "TableClosed") :]
+    end, close = at_event(records, "ShuffleCalled", 1), at_event(records, "TableClosed")
+    number = records[end - 1]["round"]
+    records[end:] = [{**one, "round": number} for one in records[close:]]
 
 
 def _spliced(records: list[Json]) -> None:

@@ -9,6 +9,8 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
+from datetime import UTC as UTC_ZONE
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +123,7 @@ class Pen:
         self.certificate: str | None = None
         self.cursors: Json = {}
         self.state: Json | None = None
-        self.turns: dict[int, int] = {}
+        self.turns: dict[str, int] = {}
         self.snapshots: Callable[[Json], object] = lambda data: None
         """What a test does to the snapshots that follow."""
 
@@ -169,7 +171,7 @@ class Pen:
             "table": TABLE,
             "boot": self.boot,
             "seq": self.seq + 1,
-            "day": "2026-01-01",
+            "day": datetime.fromtimestamp(self.utc // 1_000_000, UTC_ZONE).date().isoformat(),
             "utc": self.utc,
             "mono": self.mono,
             "clock": "synced",
@@ -284,19 +286,27 @@ class Pen:
         return self.save(folder)
 
     def cursor(self, device: str = "SHOE-1", **wrong: Any) -> Json:
-        self.turns[0] = self.turns.get(0, 0) + 1
-        turn = self.turns[0]
+        turn = self.turns[device] = self.turns.get(device, 0) + 1
         right = {"device": device, "epoch": 3, "seq": turn, "chain": f"{turn:016x}"}
         return {**right, "boot": 9, "t_us": turn * 1000, **wrong}
 
     def decide(
         self, event: Json, mangle: Callable[[bytes], bytes] | None = None, **more: Any
     ) -> int:
-        data: Json = {"event": event, "rows": ["deal.up"], "effects": [{"type": "Prompt"}]}
+        effects = [{"type": "Prompt"}, *more.pop("effects", ())]
+        data: Json = {"event": event, "rows": ["deal.up"], "effects": effects}
         if "sealed" in more:
             data["sealed"] = more.pop("sealed")
         seq = self.write("decision", data, mangle, **more)
         self.state = {"step": event["type"]}
+        return seq
+
+    def lock(self) -> int:
+        """Begin a round."""
+        number = self.round + 1
+        locked = {"type": "WagersLocked", "round": number}
+        seq = self.decide({"type": "CardDrawn"}, effects=[locked], round=number)
+        self.round = number
         return seq
 
     # --- hole cards
@@ -315,8 +325,7 @@ class Pen:
 
     def play(self, rounds: int = 1) -> None:
         for _ in range(rounds):
-            self.round += 1
-            wager = self.decide({"type": "WagersLocked"})
+            wager = self.lock()
             self.decide({"type": "CardDealt", "card": 3}, cursor=self.cursor(), cause=wager)
             self.hole()
             self.write("device", {"what": "button", "seat": 2}, cursor=self.cursor("ST-2"))

@@ -47,9 +47,10 @@ def played(place: Path, rounds: int = ROUNDS) -> Path:
 
 def grow(place: Path, words: str = "more", count: int = 1) -> None:
     """Another boot, which writes and closes."""
+    turn = max(one.round for _, one in records(place)) if place.exists() else 0
     with closing(begun(place)) as log:
         for at in range(count):
-            log.write([note(f"{words} {at}", 200)])
+            log.write([note(f"{words} {at}", 200, round=turn)])
 
 
 def bytes_of(place: Path) -> list[bytes]:
