@@ -568,7 +568,7 @@ class Reading:
         self.trees: deque[tuple[bytes, ...]] = deque([()], KEPT)
         self.unsigned: deque[tuple[int, int]] = deque(maxlen=KEPT)  # seq and mono in this boot
         self.cursors: Json = {}
-        self.adopted: set[Any] = set()  # devices whose next cursor may be any
+        self.adopted: set[str] = set()  # devices whose next cursor may be any
         self.opened: Json | None = None
         self.certificate: str | None = None
         self.boot: Boot | None = None
@@ -823,7 +823,7 @@ class Reading:
         if cursor:
             self.advance(cursor, adopts)
         if adopts:
-            self.adopted.add(record["data"].get("device"))
+            self.adopted.add(str(record["data"].get("device")))
         boot.mono, boot.durable = record["mono"], frame.durable
         if boot.kind != "closed":
             boot.kind = kind

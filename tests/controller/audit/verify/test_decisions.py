@@ -446,6 +446,7 @@ def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> N
         wrong.cursors(80, 81),
         wrong.kind("link", what="adopted", device="SHOE-9"),
         wrong.cursors(12, 13),
+        wrong.kind("link", what="adopted", device=["SHOE-9"]),
         wrong.kind("link", what="adopted", device="SHOE-9"),
         wrong.segment(lambda data: None),
         wrong.cursors(40),
