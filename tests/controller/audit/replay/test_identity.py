@@ -13,7 +13,6 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.format.records import BootIdentity, OpenedData
 from controller.audit.replay import PROCEDURE, identity_of, proc_of, procedure_of, source_hash
 from controller.audit.replay.identity import SOFTWARE, GameTerms, game_bytes, terms_of
 from controller.config import installed, load_table
@@ -23,6 +22,7 @@ from controller.procedure.model.events import WagerPlaced
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Refused
 from controller.rules.irregularities import Ruling
+from tests.support.audit.record.table import opened
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import GAMES, game_as_it_is, varied_game
 from tests.support.procedure.random_table import Both, RandomTable
@@ -36,23 +36,6 @@ def again(game: Game) -> Procedure:
     found = procedure_of(opened(identity_of("a-table", game)))
     assert found is not None
     return found
-
-
-def opened(me: BootIdentity) -> OpenedData:
-    """The `opened` data of a boot with this identity."""
-    return OpenedData(
-        f"holecard/{me.table}/00112233445566ff",
-        me.software,
-        me.sw,
-        me.conf,
-        me.proc,
-        me.code,
-        msgspec.Raw(me.game),
-        "",
-        0,
-        0,
-        "direct",
-    )
 
 
 def games(name: str) -> list[tuple[Game, str]]:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged, RecordProblem
 from controller.audit.format.records import (
-    OpenedData,
     Record,
     RecordActor,
     RecordEntry,
@@ -55,7 +54,7 @@ from tests.support.audit.record.scripted import (
     plain,
     replayed,
 )
-from tests.support.audit.record.table import ANN
+from tests.support.audit.record.table import ANN, opened
 from tests.support.procedure.random_games import GAMES, game_as_it_is, game_with, some_game
 
 # --- the same state, bit for bit --------------------------------------------------------------
@@ -470,7 +469,9 @@ def test_any_altered_decision_is_a_record_problem(
         start = int(at * len(data))
         data[start : start + away] = put
     replay = RecordReplay(Path("record"))
-    boot = replace(record, kind="opened", data=msgspec.Raw(encode(_opened(dealt_game()))))
+    boot = replace(
+        record, kind="opened", data=msgspec.Raw(encode(opened(identity_of(TABLE, dealt_game()))))
+    )
     replay.take(RecordPosition(1, 24, 8), boot)
     replay.state = before
     problem: RecordProblem | None = None
@@ -487,24 +488,6 @@ def test_any_altered_decision_is_a_record_problem(
 
 def dealt_game() -> Game:
     return some_game(Random("folding mega altered"), "mega")[0]
-
-
-def _opened(game: Game) -> OpenedData:
-    me = identity_of(TABLE, game)
-    origin = f"holecard/{TABLE}/0011223344556677"
-    return OpenedData(
-        origin,
-        me.software,
-        me.sw,
-        me.conf,
-        me.proc,
-        me.code,
-        msgspec.Raw(me.game),
-        "",
-        0,
-        0,
-        "direct",
-    )
 
 
 def test_a_snapshot_with_a_wrong_state_is_named(place: Path) -> None:

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.files import Disk
@@ -17,6 +18,7 @@ from controller.audit.format.records import (
     ChainPosition,
     DeviceCursor,
     Moment,
+    OpenedData,
     Record,
     RecordActor,
     RecordEntry,
@@ -55,6 +57,23 @@ class FakeClock:
     def set(self, seconds: float) -> None:
         """Set it forward or back."""
         self.utc += round(seconds * 1e6)
+
+
+def opened(me: BootIdentity) -> OpenedData:
+    """The `opened` data of a boot with this identity."""
+    return OpenedData(
+        f"holecard/{me.table}/00112233445566ff",
+        me.software,
+        me.sw,
+        me.conf,
+        me.proc,
+        me.code,
+        msgspec.Raw(me.game),
+        "",
+        0,
+        0,
+        "direct",
+    )
 
 
 def note(text: str, size: int = 0, *, sign: bool = False, round: int = 0) -> RecordEntry:
