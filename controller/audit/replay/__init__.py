@@ -17,13 +17,11 @@ from controller.audit.replay.hole_opening import (
     sealed_hole_cards,
 )
 from controller.audit.replay.identity import (
-    PROCEDURE,
     game_from,
     identity_of,
     proc_of,
     procedure_of,
     software_name,
-    source_hash,
     terms_of,
 )
 from controller.audit.replay.replay import (
@@ -39,7 +37,6 @@ from controller.audit.replay.replay import (
 from controller.audit.replay.tail_approval import TailApproval, UnexplainedBytes
 
 __all__ = [
-    "PROCEDURE",
     "DecisionData",
     "KeyDoesNotOpen",
     "OtherProcedure",
@@ -65,6 +62,5 @@ __all__ = [
     "replay_opening",
     "sealed_hole_cards",
     "software_name",
-    "source_hash",
     "terms_of",
 ]

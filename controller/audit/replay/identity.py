@@ -1,18 +1,13 @@
 """The identity of a boot: hashes of software and configuration, and the game, from which the
 same procedure can be built again.
-
-A source hash is SHA-256 over all files in the order of their names: length and bytes of the
-name, length and bytes of the content; lengths have 8 bytes, little-endian.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Final
 
 import msgspec
@@ -21,6 +16,7 @@ from msgspec import Struct
 from controller.audit.errors import RecordDamaged
 from controller.audit.format.records import BootIdentity, OpenedData, encode
 from controller.audit.read.reader import ASK
+from controller.audit.release import PROCEDURE, SOFTWARE, source_hash
 from controller.config import TableConfig
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
@@ -30,11 +26,6 @@ from controller.rules.irregularities import Jurisdiction
 from controller.rules.money import Amount
 from controller.rules.options import Options
 
-SOFTWARE: Final = ("controller", "drivers", "firmware_protocol")
-PROCEDURE: Final = ("controller.procedure", "controller.rules", "controller.errors")
-"""Everything that makes decisions. These packages import only each other."""
-_SOURCE: Final = (".css", ".html", ".js", ".py", ".svg", ".toml")
-"""Files that are executed or read at run time; documentation and C sources are not."""
 _KEPT: Final = 64
 """Cache size: procedures."""
 
@@ -174,35 +165,3 @@ def _configuration(table: TableConfig) -> bytes:
 def _plain(value: object) -> object:
     """The value with sorted keys, so that equal values have equal bytes."""
     return msgspec.to_builtins(value, str_keys=True, order="deterministic")
-
-
-# --- source -----------------------------------------------------------------------------------
-
-
-@cache
-def source_hash(*modules: str) -> str:
-    """Hash the installed source of these packages and modules, as first read by this process."""
-    found = sorted(one for module in modules for one in _sources(module))
-    whole = sha256()
-    for name, content in found:
-        for part in (name.encode(), content):
-            whole.update(len(part).to_bytes(8, "little"))
-            whole.update(part)
-    return whole.hexdigest()
-
-
-def _sources(name: str) -> Iterator[tuple[str, bytes]]:
-    parent, _, module = name.rpartition(".")
-    if parent and (file := files(parent) / f"{module}.py").is_file():
-        yield f"{name}.py", file.read_bytes()
-    else:
-        yield from _folder_sources(files(name), name)
-
-
-def _folder_sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
-    for entry in folder.iterdir():
-        name = f"{path}/{entry.name}"
-        if entry.is_dir():
-            yield from _folder_sources(entry, name)
-        elif entry.name.endswith(_SOURCE):
-            yield name, entry.read_bytes()

@@ -28,6 +28,7 @@ from controller.audit.format.records import (
 from controller.audit.log import RecordOpening
 from controller.audit.read.lookup import EffectOutline, decode_outline
 from controller.audit.read.reader import ASK
+from controller.audit.release import PROCEDURE, source_hash
 from controller.audit.replay.entries import (
     DecisionData,
     RecordedEvent,
@@ -37,11 +38,9 @@ from controller.audit.replay.entries import (
     decode_refusal,
 )
 from controller.audit.replay.identity import (
-    PROCEDURE,
     proc_of,
     procedure_of,
     software_name,
-    source_hash,
 )
 from controller.errors import printable
 from controller.procedure.engine import Procedure, RowFault

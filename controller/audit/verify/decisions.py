@@ -29,7 +29,8 @@ from controller.audit.format.hole_cards import (
 from controller.audit.format.records import DeviceCursor, OpenedData, Record, RecordActor, encode
 from controller.audit.format.validation import UNREADABLE, Strict, StrictBy, check_data
 from controller.audit.read.retirements import RetiredCard
-from controller.audit.replay import PROCEDURE, OtherProcedure, RecordReplay, source_hash
+from controller.audit.release import PROCEDURE, source_hash
+from controller.audit.replay import OtherProcedure, RecordReplay
 from controller.audit.verify.facts import (
     CodeVersion,
     FaceDownDecision,

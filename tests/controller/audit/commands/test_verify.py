@@ -14,6 +14,7 @@ import pytest
 from controller.audit.format.segments import numbers, segment_file
 from controller.audit.keys import witness_text
 from controller.audit.read.reader import segments
+from controller.audit.release import PROCEDURE, source_hash
 from controller.audit.replay import identity
 from controller.audit.verify import decisions
 from tests.support.audit.record.retiring import by_others
@@ -116,7 +117,7 @@ def test_decisions_of_other_code_are_told_by_the_version_that_they_need(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = runs("verify", "--json").json["again"]
-    ours = identity.source_hash(*identity.PROCEDURE)
+    ours = source_hash(*PROCEDURE)
     for module in (identity, decisions):
         monkeypatch.setattr(module, "source_hash", lambda *packages: "ab" * 32)
     ran = runs("verify")

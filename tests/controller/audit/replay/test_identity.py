@@ -1,10 +1,6 @@
 """A boot's identity, and building the game from a record."""
 
 import json
-import os
-import re
-import shutil
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -13,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged
-from controller.audit.replay import PROCEDURE, identity_of, proc_of, procedure_of, source_hash
-from controller.audit.replay.identity import SOFTWARE, GameTerms, game_bytes, terms_of
+from controller.audit.replay import identity_of, proc_of, procedure_of
+from controller.audit.replay.identity import GameTerms, game_bytes, terms_of
 from controller.config import installed, load_table
 from controller.games import game_of_table, player, wagering
 from controller.procedure.engine import Procedure
@@ -159,75 +155,3 @@ def test_the_configuration_hash_is_independent_of_the_path(
     retitled = identity_of("mega-1", load_table(there))
     assert retitled.conf != one.conf
     assert retitled.proc == one.proc  # the title does not affect decisions
-
-
-# The software
-
-
-def test_the_source_hash_covers_names_and_bytes_in_order() -> None:
-    """Computed again from the module's docstring."""
-    found = {}
-    for package in SOFTWARE:
-        for folder, _, files in os.walk(ROOT / package):
-            for file in files:
-                path = Path(folder, file)
-                if path.suffix in {".css", ".html", ".js", ".py", ".svg", ".toml"}:
-                    found[path.relative_to(ROOT).as_posix()] = path.read_bytes()
-    whole = b""
-    for name, content in sorted(found.items()):
-        whole += len(name).to_bytes(8, "little") + name.encode()
-        whole += len(content).to_bytes(8, "little") + content
-    assert "controller/sim/play/strategies/mega.toml" in found
-    assert source_hash.__wrapped__(*SOFTWARE) == sha256(whole).hexdigest()
-
-
-def test_any_source_change_changes_the_hash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "some_source"
-    shutil.copytree(ROOT / "controller/rules", package)
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def now() -> str:
-        found: str = source_hash.__wrapped__("some_source")
-        return found
-
-    first = now()
-    (package / "__pycache__").mkdir(exist_ok=True)
-    (package / "__pycache__" / "cards.cpython-311.pyc").write_bytes(b"compiled")
-    (package / "notes.txt").write_text("of nobody's interest")
-    assert now() == first
-    hashes = {first}
-    (package / "cards.py").write_bytes((package / "cards.py").read_bytes() + b"\n")
-    hashes.add(now())
-    (package / "deep").mkdir()
-    (package / "deep" / "more.py").write_text("x = 1\n")
-    hashes.add(now())
-    (package / "deep" / "more.py").rename(package / "deep" / "most.py")
-    hashes.add(now())
-    (package / "money.py").unlink()
-    hashes.add(now())
-    assert len(hashes) == 5
-
-
-def test_the_procedure_hash_covers_all_imports() -> None:
-    hashed = [ROOT / name.replace(".", "/") for name in PROCEDURE]
-    sources = [file for place in hashed for file in place.rglob("*.py")]
-    sources += [file for place in hashed if (file := place.with_suffix(".py")).is_file()]
-    imported = {
-        name
-        for file in sources
-        for name in re.findall(r"^ *(?:from|import) +([a-z_.]+)", file.read_text(), re.MULTILINE)
-        if name.partition(".")[0] in {"controller", "drivers", "firmware_protocol"}
-    }
-    assert {one for one in imported if not one.startswith(PROCEDURE)} == set()
-    assert "controller.errors" in imported
-    assert source_hash(*PROCEDURE) != source_hash(*SOFTWARE)
-    assert identity_of("bj", game_as_it_is("classic")).code == source_hash(*PROCEDURE)
-
-
-def test_a_modules_hash_covers_its_file() -> None:
-    content = (ROOT / "controller/errors.py").read_bytes()
-    name = b"controller.errors.py"
-    whole = b"".join(len(part).to_bytes(8, "little") + part for part in (name, content))
-    assert source_hash("controller.errors") == sha256(whole).hexdigest()
