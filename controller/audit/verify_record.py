@@ -79,7 +79,8 @@ DATA = {
     "snapshot": "origin:string segment:integer chain:hex64 frontier:hex64[] opened?:object "
     "certificate?:string cursors:object state:object|null",
     "opened": "origin:string software:string sw:hex64 conf:hex64 proc:hex64 code:hex64 game:object "
-    "table_key:string last:integer torn:integer readback:readback hole?:string sealed_to?:string",
+    "table_key:string last:integer torn:integer readback:readback hole?:string sealed_to?:string "
+    "debuggable?:true",
     "certificate": "note:string",
     "checkpoint": "note:string",
     "decision": "event:typed rows:string[] effects:typed[] sealed?:sealed",
@@ -110,6 +111,8 @@ def _fits(value: Any, kind: str) -> bool:
         return any(_fits(value, one) for one in kind.split("|"))
     if kind.endswith("[]"):
         return isinstance(value, list) and all(_fits(item, kind[:-2]) for item in value)
+    if kind == "true":
+        return value is True
     if kind == "two":  # different people
         return _fits(value, "string[]") and len(value) == 2 == len(set(value))
     if kind in INTEGERS:

@@ -28,6 +28,10 @@ once. In every case the next start continues where the record ends.
 It does not start if the machine's clock is more than a minute before the record's last entry: set
 the clock. If the clock is right now, and was wrong before, two people confirm that, once, with
 --believe-clock; the record stores their names.
+
+It does not run as root, unless --allow-root is given: in a container that has no other user. Its
+memory, with keys and cards that lie face down, is closed to debuggers of the same user and is in
+no core dump. With --debuggable it is open to them, and the record says so.
 """
 
 
@@ -60,6 +64,14 @@ def register(subparsers: Subparsers) -> None:
         "--believe-clock",
         action="store_true",
         help="start although the record's last entry is later than the clock",
+    )
+    parser.add_argument(
+        "--allow-root", action="store_true", help="run as root, in a container without users"
+    )
+    parser.add_argument(
+        "--debuggable",
+        action="store_true",
+        help="let debuggers of the same user read this process; recorded",
     )
     parser.add_argument("--by", metavar="NAME", help="confirms that the clock is right")
     parser.add_argument("--and", dest="second", metavar="NAME", help="the second person")

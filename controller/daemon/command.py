@@ -20,6 +20,7 @@ from controller.audit.errors import RecordProblem
 from controller.config import TableConfig, load_table
 from controller.daemon.cli import STOP_WITHIN
 from controller.daemon.logging import to_stderr
+from controller.daemon.process_memory import check_user, protect_memory
 from controller.daemon.serve import ReadyNotice, ServeCallbacks, serve
 from controller.daemon.watchdog import Notify
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_OUTPUT, UsageProblem, printable
@@ -36,10 +37,14 @@ _log: Final = structlog.get_logger("daemon")
 def run(args: argparse.Namespace) -> int:
     to_stderr()
     config = load_table(args.config)
+    if not args.allow_root:
+        check_user(config)
     try:
         world = _world(args)
     except PromptCancelled:
         raise UsageProblem("--by", "no name was entered", "--by NAME --and NAME") from None
+    if not args.debuggable:
+        protect_memory()  # before any key is read
     with Signals() as signals:  # until here `early_signals` handles them: nothing is open
         try:
             return asyncio.run(_in_group(config, signals, world))
@@ -79,8 +84,8 @@ def _world(args: argparse.Namespace) -> TableEnvironment:
         for option, name in (("--by", args.by), ("--and", args.second)):
             if name is not None:
                 raise UsageProblem(option, "is given without --believe-clock", "both, or neither")
-        return REAL_ENVIRONMENT
-    return replace(REAL_ENVIRONMENT, believed=two_people(args))
+        return replace(REAL_ENVIRONMENT, debuggable=args.debuggable)
+    return replace(REAL_ENVIRONMENT, believed=two_people(args), debuggable=args.debuggable)
 
 
 def _say(ready: ReadyNotice) -> None:

@@ -112,6 +112,8 @@ class BootIdentity(Struct, frozen=True):
     """Fingerprint of the key for hole card commitments; empty if the table deals no hole cards."""
     sealed_to: str = ""
     """Fingerprint of surveillance's key."""
+    debuggable: bool = False
+    """Whether other processes of the same user can read the memory of the controller."""
 
     @property
     def proc(self) -> str:
@@ -190,6 +192,8 @@ class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
     hole: str | UnsetType = UNSET
     sealed_to: str | UnsetType = UNSET
     """Fingerprints of keys; absent in records of earlier software."""
+    debuggable: bool | UnsetType = UNSET
+    """True, or absent."""
 
 
 class NoteData(Struct, frozen=True, forbid_unknown_fields=True):

@@ -324,6 +324,8 @@ def wrong_opened(opened: OpenedData, seq: int) -> str:
         return "its proc is not the hash of its code and its game"
     if not 0 <= opened.last < seq or opened.torn < 0:
         return f"it found {opened.last} records and {opened.torn} bytes behind them"
+    if opened.debuggable is False:
+        return "its debuggable is false: only true is recorded"
     try:
         key = VerifierKey.parse(opened.table_key)
     except NoteProblem as problem:

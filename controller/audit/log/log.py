@@ -277,6 +277,7 @@ class Log:
             readback=self._signer.way,
             hole=me.hole or UNSET,
             sealed_to=me.sealed_to or UNSET,
+            debuggable=True if me.debuggable else UNSET,
         )
         entries = [self._entry("opened", opened)]
         entries += [self._entry("tail", tail) for tail in tails]

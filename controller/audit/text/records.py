@@ -205,6 +205,9 @@ _NAMED: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 # --- the other kinds --------------------------------------------------------------------------
 
 
+_DEBUGGABLE: Final = "started with --debuggable: its user can read its memory"
+
+
 def _opened(opened: OpenedData, record: Record) -> RecordText:
     sealed = f"hole cards are sealed to surveillance's key {opened.sealed_to}"
     torn = f", {opened.torn} bytes behind them were set aside" if opened.torn else ""
@@ -214,6 +217,7 @@ def _opened(opened: OpenedData, record: Record) -> RecordText:
             f"software {opened.sw[:SHORT]}, configuration {opened.conf[:SHORT]}",
             f"procedure {opened.proc[:SHORT]}, code {opened.code[:SHORT]}",
             *((sealed,) if opened.sealed_to else ()),
+            *((_DEBUGGABLE,) if opened.debuggable else ()),
             f"it found {opened.last} records{torn}",
         ),
     )

@@ -110,6 +110,8 @@ class TableEnvironment(Struct, frozen=True):
     write: Callable[[Log, Callable[[LogFailed], None]], RecordWriter] = LogWriter
     believed: tuple[str, str] | None = None
     """Two people who confirm that the clock is right although the record is ahead of it."""
+    debuggable: bool = False
+    """Whether debuggers of the same user can read the memory of this process."""
 
 
 REAL_ENVIRONMENT: Final = TableEnvironment()

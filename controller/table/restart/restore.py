@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
 from controller.audit.format.segments import numbers
@@ -224,10 +225,12 @@ def open_record(
     procedure: Procedure,
     utc: Clock | None = None,
     believed: tuple[str, str] | None = None,
+    *,
+    debuggable: bool = False,
 ) -> tuple[Log, RestoredTable]:
     """Open the record, and restore the table from it. `believed` are two people who confirm that
-    the clock is right although the record is ahead of it. Raises RecordProblem or ClockBehind; the
-    record is closed then."""
+    the clock is right although the record is ahead of it. `debuggable` is recorded. Raises
+    RecordProblem or ClockBehind; the record is closed then."""
     opening = RecordOpening.at(parts.record, table=parts.name)
     try:
         check_table_key(opening.record, opening.opened(), parts.keys.table)
@@ -238,6 +241,7 @@ def open_record(
         found = restore(opening, procedure, devices)
         hole, surveillance = parts.keys.hole, parts.keys.surveillance
         identity = with_keys(identity_of(parts.name, parts.what), hole, surveillance)
+        identity = replace(identity, debuggable=debuggable)
         for words in changed_keys(opening.opened(), hole, surveillance):
             _log.warning("another key", what=words)
     except BaseException:

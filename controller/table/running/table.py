@@ -204,7 +204,9 @@ class RunningTable:
         parts, world, loop = self.parts, self._world, asyncio.get_running_loop()
         self._group = asyncio.TaskGroup()
         procedure = Procedure(parts.game)
-        self.log, found = open_record(parts, procedure, world.utc, world.believed)
+        self.log, found = open_record(
+            parts, procedure, world.utc, world.believed, debuggable=world.debuggable
+        )
         self.standing = found.standing
         self.dealer = dealer(found.standing)
         """The dealer's session after the last recorded entry."""

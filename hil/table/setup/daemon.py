@@ -90,7 +90,7 @@ class Daemon:
         assert not self.running, "it runs"
         self.notifications.clear()
         self._ready.clear()
-        command = [sys.executable, "-m", "controller.cli", "serve", str(self.file)]
+        command = [sys.executable, "-m", "controller.cli", "serve", "--allow-root", str(self.file)]
         with self._log.open("ab") as log:
             self._log_start = log.tell()
             self._process = process = await asyncio.create_subprocess_exec(

@@ -210,7 +210,7 @@ class Child:
         return self.process.stdout.read().decode(), self.process.stderr.read().decode()
 
 
-COMMAND: Final = (sys.executable, "-m", "controller.cli", "serve")
+COMMAND: Final = (sys.executable, "-m", "controller.cli", "serve", "--allow-root")
 
 
 @contextmanager

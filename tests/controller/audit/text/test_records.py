@@ -284,6 +284,14 @@ def test_amounts_are_written_as_the_game_writes_them() -> None:
         assert text.what == f"a wager is placed or changed: {words}"
 
 
+def test_a_boot_whose_memory_can_be_read_says_so() -> None:
+    opened = OpenedData("o", "s", "", "", "", "", msgspec.Raw(b"{}"), "", 0, 0, "direct")
+    for debuggable in (True, msgspec.UNSET):
+        data = msgspec.structs.replace(opened, debuggable=debuggable)
+        facts = record_text(record_of("opened", data), MoneyFormat()).facts
+        assert any("--debuggable" in line for line in facts) is (debuggable is True)
+
+
 def test_a_time_that_no_calendar_has_is_told_in_microseconds() -> None:
     assert format_time(1_800_000_000_000_001) == "2027-01-15 08:00:00.000001 UTC"
     assert format_time(2**62) == f"{2**62} us"

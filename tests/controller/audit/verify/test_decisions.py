@@ -251,6 +251,10 @@ BOOTS: dict[str, tuple[Callable[[Pen], object], str]] = {
         lambda pen: pen.open(game={**GAME, "decks": 1}),
         "opened: its proc is not the hash of its code and its game",
     ),
+    "debuggable that is not true": (
+        lambda pen: pen.open(debuggable=False),
+        "opened: its debuggable is false: only true is recorded",
+    ),
     "another table's key": (
         lambda pen: pen.open(table_key=Signer(f"{ORIGIN}/table", "x").vkey()),
         "the table's key is another one than that of the boot before",
@@ -267,6 +271,17 @@ def test_what_is_wrong_with_a_boot_is_said(name: str, tmp_path: Path) -> None:
     pen.write("note", {"text": "and more"})
     found = whats(verify(pen.save(tmp_path)))
     assert any(one.startswith(words) for one in found), found
+
+
+@pytest.mark.parametrize(("debuggable", "valid"), [(True, True), (False, False)])
+def test_debuggable_is_true_or_absent(debuggable: bool, valid: bool, tmp_path: Path) -> None:
+    pen = filled()
+    pen.open(debuggable=debuggable)
+    pen.certify(pen.seq)
+    pen.close()
+    place = pen.save(tmp_path)
+    assert (whats(verify(place)) == []) is valid
+    assert (read_independently(place)["wrong"] is None) is valid
 
 
 def test_what_the_page_allows_is_right(tmp_path: Path) -> None:

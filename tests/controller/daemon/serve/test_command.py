@@ -52,8 +52,13 @@ from controller.daemon import command, people_watch, watchdog
 sys.exit(main())
 """,
     "serve",
+    "--allow-root",
 )
 """The same command with a defect in it."""
+
+
+SERVE = ("serve", "--allow-root", "--debuggable")
+"""In this process, which stays as it is."""
 
 
 def broken(patch: str) -> tuple[str, ...]:
@@ -189,12 +194,12 @@ import os, time
 from controller.daemon.watchdog import Notify
 from controller.table.running import table as running
 opens = running.open_record
-def slow(*args):
+def slow(*args, **named):
     Notify(os.environ).tell("STATUS=reads its record")
     end = time.monotonic() + {seconds}
     while time.monotonic() < end:  # as one does that is read: nothing else has a turn
         sum(range(1000))
-    return opens(*args)
+    return opens(*args, **named)
 running.open_record = slow
 command.STOP_WITHIN = {within}
 """
@@ -300,7 +305,7 @@ def test_killed_it_goes_on_where_its_record_ends(tmp_path: Path) -> None:
 def test_options_that_cannot_do(
     options: list[str], words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["serve", str(furnished(tmp_path)), *options]) == 2
+    assert main([*SERVE, str(furnished(tmp_path)), *options]) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert f"holecard: {words}" in err
@@ -312,12 +317,12 @@ def test_mistakes_of_users_are_one_line_and_2(
 ) -> None:
     file = furnished(tmp_path)
     (tmp_path / "people.json").chmod(0o622)
-    assert main(["serve", str(file)]) == 2
+    assert main([*SERVE, str(file)]) == 2
     err = capfd.readouterr().err
     assert err.startswith(f"holecard: {tmp_path}/people.json: others may touch it (mode 622)")
     assert err.count("\n") == 1
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)]
-    assert main(["serve", str(tmp_path / "none.toml")]) == 2
+    assert main([*SERVE, str(tmp_path / "none.toml")]) == 2
     assert handlers == [
         signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
     ]
@@ -331,13 +336,13 @@ def test_a_record_of_another_table_is_2_and_a_damaged_one_1(
         assert daemon.ends() == 0
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace('"real-1"', '"real-2"'))
-    assert main(["serve", str(other)]) == 2
+    assert main([*SERVE, str(other)]) == 2
     assert "is the record of table real-1, not of real-2" in capfd.readouterr().err
     segment = tmp_path / "record/segments/00000001.seg"
     with segment.open("r+b") as opened:
         opened.seek(100)
         opened.write(b"\xff\xff")
-    assert main(["serve", str(file)]) == 1
+    assert main([*SERVE, str(file)]) == 1
     assert "00000001.seg" in capfd.readouterr().err
 
 
