@@ -129,6 +129,8 @@ class _TableCollector(Collector):
         )
         for name, text, value in figures:
             yield GaugeMetricFamily(name, text, value)
+        dropped = "Entries that were not recorded since the start: the record has their number."
+        yield CounterMetricFamily("holecard_unrecorded", dropped, table.unrecorded.total)
         yield from self._links()
 
     def _links(self) -> Iterator[Metric]:

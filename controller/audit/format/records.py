@@ -79,6 +79,8 @@ class RecordEntry(Struct, frozen=True, gc=False):
     """The procedure's state after it; written to the next snapshot only."""
     sign: bool = False
     """Request a checkpoint right after it."""
+    reserved: bool = False
+    """It may use the last bytes of a segment that a full disk leaves for the end of a boot."""
 
 
 class ChainPosition(Struct, frozen=True, gc=False):

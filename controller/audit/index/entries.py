@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from controller.audit.format.table_entries import NOT_RECORDED
 from controller.audit.index.rows import Rows
 from controller.procedure.model.effects import Tell
 from controller.procedure.model.holds import REFUSED, TAKEN
@@ -149,7 +150,10 @@ def _index_data(rows: Rows, seq: int, read: IndexedRecord) -> str:
         case "refusal":
             return _index_refusal(rows, seq, read)
         case "device" | "link" | "person":
-            return decode_other(read.data).what
+            what = decode_other(read.data).what
+            if (read.kind, what) == ("link", NOT_RECORDED):
+                rows.problem(what)
+            return what
         case "fault" | "clock" | "tail" | "unwitnessed":
             what = decode_other(read.data).what
             rows.problem(what or read.kind)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 APPLICATION: Final = int.from_bytes(b"hcix", "big")
 """SQLite's application_id of an index."""
-MEANING: Final = 2
+MEANING: Final = 3
 """Must be increased whenever the same record gives different rows in the same tables."""
 
 

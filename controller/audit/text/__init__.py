@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from controller.audit.text.records import (
-    currency_of,
-    format_clock,
-    format_day,
-    format_time,
-    record_text,
-    stamp,
-)
+from controller.audit.text.records import currency_of, record_text
 from controller.audit.text.timeline import (
     TimelineLine,
     problem_words,
     timeline_line,
     timeline_lines,
+)
+from controller.audit.text.times import (
+    format_clock,
+    format_day,
+    format_time,
+    minutes_words,
+    stamp,
 )
 from controller.audit.text.verify_report import verify_report_lines
 
@@ -24,6 +24,7 @@ __all__ = [
     "format_clock",
     "format_day",
     "format_time",
+    "minutes_words",
     "problem_words",
     "record_text",
     "stamp",

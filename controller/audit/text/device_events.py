@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from controller.audit.format.records import Record
+from controller.audit.format.table_entries import NOT_RECORDED
+from controller.audit.text.times import format_time
 from controller.procedure.prompts import card_words, counted
 from controller.publish import EVENTS
 from controller.rules.cards import DECK
@@ -219,6 +221,18 @@ def _overdue(fields: Fields) -> str:
     return f"{fields['subject']} has not answered {_words(fields['command'])} in time{sent}"
 
 
+def _not_recorded(fields: Fields) -> str:
+    by_device = ", ".join(f"{name} {count}" for name, count in fields["devices"].items() if name)
+    links = f"{_entries(fields['count'])} about links{f' ({by_device})' if by_device else ''}"
+    others = f", and {fields['others']} of other kinds" if fields["others"] else ""
+    span = f"between {format_time(fields['first'])} and {format_time(fields['last'])}"
+    return f"{links}{others} were not recorded, {span}"
+
+
+def _entries(count: int) -> str:
+    return f"{count} entry" if count == 1 else f"{count} entries"
+
+
 _LINK: Final[dict[str, Saying]] = {
     "adopted": _taken_up,
     "Adopted": _taken_up,
@@ -237,6 +251,7 @@ _LINK: Final[dict[str, Saying]] = {
     "Informed": lambda f: f"{f['subject']} says what runs on it, since {_words(f['cause'])}",
     "Introduced": "{subject} says who it is: {maker} {model}",
     "KeepFailed": lambda f: f"what {f['subject']} tells cannot be kept{_why(f)}",
+    NOT_RECORDED: _not_recorded,
     "KeepMended": "what {subject} tells can be kept again",
     "Paused": "{subject} is asked to wait",
     "PortDenied": lambda f: f"the port of {f['subject']} cannot be opened{_why(f)}",

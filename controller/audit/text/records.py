@@ -6,7 +6,6 @@ Events, effects and fields of other software versions are quoted as they are in 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -22,8 +21,10 @@ from controller.audit.format.records import (
     Snapshot,
     TailData,
 )
+from controller.audit.format.table_entries import DISK_FULL
 from controller.audit.replay import decode_decision, decode_refusal
 from controller.audit.text.device_events import is_access, is_quiet, sentence
+from controller.audit.text.times import format_time, minutes_words
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Fact, Prompt
 from controller.procedure.model.events import Actor, Event
@@ -71,29 +72,6 @@ def currency_of(opened: OpenedData | None) -> AmountFormat:
     except msgspec.DecodeError:
         terms = None
     return PlainAmounts() if terms is None or terms.currency is None else terms.currency
-
-
-def format_time(utc: int) -> str:
-    return stamp(utc, "%Y-%m-%d %H:%M:%S", " UTC") or f"{utc} us"
-
-
-def stamp(utc: int, form: str = "%Y-%m-%dT%H:%M:%S", zone: str = "Z") -> str:
-    """2027-01-15T08:00:00.123456Z; empty if it is out of the calendar's range."""
-    try:
-        moment = datetime.fromtimestamp(utc // 1_000_000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return ""
-    return f"{moment:{form}}.{utc % 1_000_000:06d}{zone}"
-
-
-def format_day(utc: int) -> str:
-    return format_time(utc)[:10]
-
-
-def format_clock(utc: int) -> str:
-    """The time of day alone, in milliseconds."""
-    whole = format_time(utc)
-    return whole.partition(" ")[2][:12] if whole.endswith("UTC") else whole
 
 
 class RecordText(Struct, frozen=True):
@@ -248,6 +226,14 @@ def _tail(tail: TailData, _: Record) -> RecordText:
     )
 
 
+def _fault(data: dict[str, Any], _: Record) -> RecordText:
+    what, detail = data["what"], data["detail"]
+    if what == DISK_FULL:
+        left = f"{detail['bytes'] >> 10:,} KiB are left, {minutes_words(detail['minutes'])} of play"
+        return RecordText(f"the next segment cannot be made: {detail['problem']}; {left}")
+    return RecordText(f"fault: {what}: {_short(detail)}")
+
+
 def _happening_fields(record: Record) -> dict[str, Any]:
     """The data of a record about devices, links or people; empty for other and corrupt records."""
     if record.kind not in _HAPPENINGS:
@@ -309,10 +295,7 @@ _KINDS: Final[dict[str, tuple[Any, Callable[[Any, Record], RecordText]]]] = {
     ),
     "clock": (ClockData, _clock),
     "tail": (TailData, _tail),
-    "fault": (
-        dict[str, Any],
-        lambda data, _: RecordText(f"fault: {data['what']}: {_short(data['detail'])}"),
-    ),
+    "fault": (dict[str, Any], _fault),
     "note": (dict[str, str], lambda data, _: RecordText(f"note: {data['text']}")),
     "closed": (msgspec.Raw, lambda *_: RecordText("the controller ends in good order")),
 }

@@ -13,8 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.audit.format.records import DeviceCursor, Record
+from controller.audit.format.table_entries import DISK_FULL, NOT_RECORDED
 from controller.audit.index import NOT_UNDERSTOOD
-from controller.audit.text.records import RecordText, format_clock, record_text, stamp
+from controller.audit.text.records import RecordText, record_text
+from controller.audit.text.times import format_clock, stamp
 from controller.errors import printable
 from controller.procedure.model.effects import Effect, Stations
 from controller.procedure.model.events import (
@@ -233,6 +235,8 @@ _OTHERS: Final = {
     "clock": "clock set",
     "tail": "write cut off",
     "unwitnessed": "not witnessed",
+    DISK_FULL: "disk full",
+    NOT_RECORDED: "entries not recorded",
 }
 _PROBLEMS: Final = WHAT | _OTHERS
 

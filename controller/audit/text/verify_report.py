@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.audit.text.records import format_time
+from controller.audit.text.times import format_time
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, VerifyReport, WitnessedCheckpoint
 from controller.procedure.prompts import counted
 

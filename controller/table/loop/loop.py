@@ -13,6 +13,7 @@ same append: event and cursor in one write, and its supervisor acknowledges them
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -41,6 +42,7 @@ from controller.table.intake import (
     device_input,
     face_down,
 )
+from controller.table.loop.unrecorded import UnrecordedEntries
 from controller.table.memory import DeviceFault, TableDisplay, prompt_of
 from drivers.devices import DeviceEvent
 from drivers.session import RECENT, AdoptedRing
@@ -146,9 +148,10 @@ class TableLoop:
         *,
         show: Callable[[TableDisplay], None],
         on_result: Callable[[RequestResult], None],
+        utc: Callable[[], int] = lambda: time.time_ns() // 1000,
     ) -> None:
         """`show` is a callback for each new display, `on_result` for each durable result. Neither
-        may block."""
+        may block. `utc` returns microseconds since 1970."""
         self._applier = applier
         self._context = applier.context
         self.append = append
@@ -163,6 +166,7 @@ class TableLoop:
         self._closing = False
         self._slow = False
         """The display says that the record is slow."""
+        self.unrecorded = UnrecordedEntries(utc)
         self._since: float | None = None
         """Start of the current append, as loop time."""
         self.stopped: Exception | None = None
@@ -221,13 +225,16 @@ class TableLoop:
         return await self._put(LoopRequest(lambda now: given, first=True))
 
     def later(self, entry: RecordEntry) -> None:
-        """Queue an entry without waiting. It is dropped if it cannot be recorded."""
-        try:
-            answer = self._put(LoopRequest(_note(entry), kind="note"), MAX_WAITING)
-        except (QueueFull, TableClosing):
-            _log.warning("not recorded: the table is busy", kind=entry.kind)
-        else:
-            answer.add_done_callback(_log_failure)
+        """Queue an entry without waiting. If it cannot be recorded, it is counted, and the count
+        is recorded."""
+
+        def settled(recorded: bool) -> None:
+            if not recorded:
+                self.unrecorded.add(entry)
+
+        item = LoopRequest(_note(entry), settled=settled, kind="note")
+        with suppress(QueueFull, TableClosing):
+            self._put(item, MAX_WAITING).add_done_callback(_ignore_failure)
 
     async def change_faults(
         self, wrong: tuple[DeviceFault, ...] = (), right: tuple[DeviceFault, ...] = ()
@@ -274,11 +281,17 @@ class TableLoop:
         """Process requests until close() or cancellation; the rest is answered with
         TableClosing."""
         self._show(self.shown)
+        dropped = self.unrecorded
         try:
             while (item := await self._queue.get()) is not None:
                 self._item = item
                 await self._process(item)
                 self._item = None
+                pending = dropped.pending and self.stopped is None
+                if pending and dropped.due(idle=self._queue.empty()):
+                    await self._record_unrecorded()
+            if dropped.pending:
+                await self._record_unrecorded()
         finally:
             self._closing = True
             while not self._queue.empty():
@@ -330,6 +343,21 @@ class TableLoop:
         finally:
             slow.cancel()
             self._since = None
+
+    async def _record_unrecorded(self) -> None:
+        """Record how many entries were not recorded; they stay counted if that fails too."""
+        entry, counts = self.unrecorded.entry(self.now.state.round), self.unrecorded
+        if self.stopped is not None:  # at the end: what a full disk leaves may be enough
+            with suppress(LogFailed, RetryLater):
+                await self._record((entry,))
+            return
+        item = LoopRequest(
+            lambda now: TableInput(notes=(entry,)),
+            settled=lambda recorded: counts.recorded(entry.data) if recorded else None,
+            kind="note",
+        )
+        item.answer.add_done_callback(_ignore_failure)
+        await self._process(item)
 
     def _is_slow(self) -> None:
         _log.warning("the record is slow", seconds=SLOW_AFTER)
@@ -449,10 +477,10 @@ def _fail(item: LoopRequest, problem: Exception) -> None:
         item.answer.set_exception(problem)
 
 
-def _log_failure(answer: asyncio.Future[RequestResult]) -> None:
-    """Log the error of an entry that no caller waits for."""
-    if not answer.cancelled() and answer.exception() is not None:
-        _log.warning("not recorded", why=str(answer.exception()))
+def _ignore_failure(answer: asyncio.Future[RequestResult]) -> None:
+    """Retrieve the error of an entry that no caller waits for; the entry is counted."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 # --- the store of the devices' records ------------------------------------------------------

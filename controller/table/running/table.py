@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from controller.audit.errors import LogFailed
 from controller.audit.format.records import RecordEntry
+from controller.audit.log import SystemClock
 from controller.audit.replay import record_actor
 from controller.people import SignInData, SignInSession, SignOutData, dealer
 from controller.procedure.engine import LiveTable, Procedure
@@ -264,8 +265,14 @@ class RunningTable:
         applier = Applier(LiveTable(parts.game), self.context, procedure.takes, seats)
         blocked = "the controller has been started" if found.restarted is not None else ""
         start = LoopStart(found.now, self.log.where.seq, found.repeated, blocked)
+        moment = self._world.utc or SystemClock()
         self.table = TableLoop(
-            applier, self.writer.append, start, show=self._show, on_result=self._on_result
+            applier,
+            self.writer.append,
+            start,
+            show=self._show,
+            on_result=self._on_result,
+            utc=lambda: moment().utc,
         )
         self._store_retry = StoreRetry(self.table)
         self.devices = TableDevices(

@@ -34,7 +34,13 @@ from tests.support.asynchronous import asynchronous, simulated, simulated_in
 from tests.support.daemon.rig import exposition, furnished, served
 from tests.support.drivers.simulated import until
 from tests.support.table.simulated.house import PINS
-from tests.support.table.simulated.serving import DEALER, Served, SimulatedBook, serving
+from tests.support.table.simulated.serving import (
+    DEALER,
+    ROOMLESS,
+    Served,
+    SimulatedBook,
+    serving,
+)
 
 LABELS = {"table", "device", "class", "state", "kind", "id", "le"}
 
@@ -99,6 +105,21 @@ async def test_links_by_device_and_state(one: Served, metrics: Metrics) -> None:
     assert (len(states), sum(states)) == (3 * len(LinkState), 3)
     for name in ("held", "gaps_total", "resends_total"):
         assert value(here, f"holecard_link_{name}", **labels) == 0, name
+
+
+@simulated_in(serving)
+async def test_entries_that_were_not_recorded_are_counted(one: Served, metrics: Metrics) -> None:
+    metrics.follow(one.table)
+    assert value(exposition(metrics), "holecard_unrecorded_total") == 0
+    one.room.book.refusing = ROOMLESS
+    await one.asked(one.room.shoe, Plug(connected=False))
+    await until(lambda: one.table.supervisor("SH-1").state is not LinkState.READY)
+    await until(lambda: one.table.table.stopped is not None)
+    one.room.book.refusing = None
+    await until(lambda: bool(one.data("link", "not_recorded")))
+    dropped = one.data("link", "not_recorded")[0]
+    assert "SH-1" in dropped["devices"]
+    assert value(exposition(metrics), "holecard_unrecorded_total") == dropped["count"] > 0
 
 
 def test_each_irregularity_is_there_from_the_beginning() -> None:

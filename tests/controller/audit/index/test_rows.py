@@ -271,6 +271,15 @@ def test_what_it_does_not_know_of_a_decision_it_leaves_out(tmp_path: Path, place
     assert said["cards"] == said["problems"] == []
 
 
+def test_entries_that_were_not_recorded_are_a_problem(tmp_path: Path, place: Path) -> None:
+    links = RecordActor("device", "controller")
+    with closing(begun(place)) as log:
+        log.write([RecordEntry("link", links, {"what": "PortGone", "device": "SH-1"})])
+        seq = log.write([RecordEntry("link", links, {"what": "not_recorded", "count": 3})])[0].seq
+    said = rebuilt(place, tmp_path / "index.db")
+    assert said["problems"] == [(seq, "not_recorded")]
+
+
 def test_a_face_is_one_of_the_deck(tmp_path: Path, place: Path) -> None:
     with closing(begun(place)) as log:
         for card in (-1, 52, 1000, *DECK):

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import DeviceCursor, Kind, OpenedData, Record, RecordActor
+from controller.audit.format.table_entries import NOT_RECORDED
 from controller.audit.text import currency_of, format_time, record_text
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
@@ -45,7 +46,10 @@ def test_each_thing_that_a_table_records_has_a_sentence() -> None:
     links = {one.__name__ for one in get_args(AnyHappening)}
     people = {one.__struct_config__.tag for one in SignInEntry.__subclasses__()}
     known = {kind: {what for one, what in SAYINGS if one == kind} for kind, _ in SAYINGS}
-    assert (known["device"], known["link"]) == (devices | {"CardSeen", WHAT}, links | {ADOPTED})
+    assert (known["device"], known["link"]) == (
+        devices | {"CardSeen", WHAT},
+        links | {ADOPTED, NOT_RECORDED},
+    )
     assert known["person"] == people
 
 
@@ -217,6 +221,26 @@ def test_an_access_to_the_record_is_marked(kind: Kind, what: str, access: bool) 
             ["the clock was set: it would", "Ann and Bo said that it was right now"],
         ),
         ("unwitnessed", {"since": 0}, ["no witness has countersigned since 1970-01-01 00:00:00"]),
+        (
+            "fault",
+            {
+                "what": "disk_full",
+                "detail": {"problem": "No space", "bytes": 7 << 20, "minutes": 80},
+            },
+            ["the next segment cannot be made: No space; 7,168 KiB are left, about 1 h 20 min"],
+        ),
+        (
+            "link",
+            {
+                "what": "not_recorded",
+                "count": 3,
+                "others": 1,
+                "first": 0,
+                "last": 5_000_000,
+                "devices": {"ST-1": 3},
+            },
+            ["3 entries about links (ST-1 3), and 1 of other kinds were not recorded, between"],
+        ),
         ("fault", {"what": "disk", "detail": {"ms": 3}}, ['fault: disk: {"ms":3}']),
         ("note", {"text": "a\x1b[31mb"}, ["note: a\\x1b[31mb"]),
         ("closed", {}, ["the controller ends in good order"]),

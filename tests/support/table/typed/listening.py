@@ -61,7 +61,7 @@ from firmware_protocol.messages import (
     WhichButton,
 )
 from tests.support.asynchronous import simulated_in
-from tests.support.drivers.simulated import stopped
+from tests.support.drivers.simulated import now_us, stopped
 from tests.support.procedure.random_games import game_with
 from tests.support.procedure.random_table import RandomTable
 from tests.support.table.simulated.serving import (
@@ -220,7 +220,12 @@ class Rig:
         prompt = payment_prompt(s, LIVE.shows(s)) if repeated else None
         start = LoopStart(TableSnapshot(s), 100, prompt, waits)
         self.table = TableLoop(
-            taking(ear()), self._append, start, show=self._show, on_result=self._told
+            taking(ear()),
+            self._append,
+            start,
+            show=self._show,
+            on_result=self._told,
+            utc=now_us,
         )
 
     async def _append(self, *entries: RecordEntry) -> tuple[ChainPosition, ...]:
