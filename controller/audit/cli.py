@@ -49,7 +49,7 @@ _TAIL_CODES: Final = {
 }
 _VERIFY_CODES: Final = {
     0: "right",
-    1: "wrong: the first bad place is printed first",
+    1: "wrong: the first bad place is printed first; or software that is in no given release",
     2: "wrong arguments, or a place that cannot be read",
     3: "nothing is wrong, but not everything could be checked: decisions of another software "
     "version (which one is printed), or missing segments",
@@ -123,6 +123,18 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_release_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--release",
+        metavar="FILE",
+        action="append",
+        help="the signed list of a release that may have run; can be given several times",
+    )
+    parser.add_argument(
+        "--release-key", metavar="VKEY|FILE", help="the key that signs releases: release.pub"
+    )
+
+
 # --- verify, show, tail -----------------------------------------------------------------------
 
 
@@ -136,6 +148,7 @@ def _add_verify(audit: Subparsers) -> None:
             "run/mega-1",
             "run/mega-1 --table-key papers/table.pub",
             "copy --checkpoint mega-1.note --witness-key archive/witness.pub",
+            "run/mega-1 --release holecard-0.1.0.release --release-key papers/release.pub",
             "run/mega-1 --no-replay --json",
         ),
         """
@@ -144,7 +157,8 @@ signature, clock and cursor is checked, every opening of a hole card is compared
 commitment, and every decision is replayed by the rules: a payout that the rules do not give is
 found even if it was recorded correctly. A record alone cannot show that its end was cut off, or
 that somebody with the table's key rewrote it: for that give a checkpoint that a witness has
-countersigned.
+countersigned. With --release the software of each boot, and every file of the software that runs
+here, must be those of a signed list of a release.
 """,
         _VERIFY_CODES,
     )
@@ -159,6 +173,7 @@ countersigned.
     )
     parser.add_argument("--checkpoint", metavar="NOTE", help="what a witness has countersigned")
     parser.add_argument("--witness-key", metavar="VKEY|FILE", help="the key of that witness")
+    add_release_options(parser)
     parser.add_argument(
         "--jobs", metavar="N", type=whole_number(1, 256), help="processes (default: one per CPU)"
     )

@@ -41,6 +41,7 @@ from controller.doctor.check import (
     skipped,
     wrong,
 )
+from controller.doctor.release import release_checks
 from controller.errors import EXIT_NO, UsageProblem, each, printable
 from controller.table.loop import parts_of
 from drivers.keys import KeyProblem
@@ -235,9 +236,10 @@ _INDENT: Final = " " * 8
 
 def run(args: argparse.Namespace) -> int:
     """Make all checks. Returns EXIT_NO if one finds a problem that is not a mere warning."""
+    checks = (*CHECKS, *release_checks(args))
     case = case_of(args.config, Machine.here())
     results: list[CheckResult] = []
-    for result in run_checks(case):
+    for result in run_checks(case, checks):
         results.append(result)
         if not args.json:
             for text in _lines(result, coloured=_coloured()):

@@ -27,14 +27,14 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _Step = TypeVar("_Step")
 
 
-def bytes_of(option: str, value: str) -> bytes:
+def bytes_of(option: str, value: str, limit: int = MAX_BYTES) -> bytes:
     """The content of a file. Raises UsageProblem."""
     file = path_of(option, value)
     try:
-        data = read_file(file, MAX_BYTES + 1)
+        data = read_file(file, limit + 1)
     except OSError as problem:
         raise UsageProblem(option, f"{printable(file)}: {reason(problem)}", "a file") from None
-    if len(data) > MAX_BYTES:
+    if len(data) > limit:
         raise UsageProblem(option, f"{printable(file)} is too large", "a smaller file")
     return data
 
@@ -64,22 +64,36 @@ def day_of(option: str, text: str, allowed: str = "YYYY-MM-DD") -> date:
 
 
 def witness_key_of(value: str) -> VerifierKey:
-    """A witness's verifier key, or the file that contains it. The key is not quoted in errors."""
+    """A witness's verifier key, or the file that contains it."""
+    key = _verifier_key("--witness-key", value, "witness.pub")
+    if key.kind is not KeyKind.COSIGNATURE:
+        raise UsageProblem("--witness-key", "is not a witness's key", "the content of witness.pub")
+    return key
+
+
+def release_key_of(value: str) -> VerifierKey:
+    """The verifier key of releases, or the file that contains it."""
+    key = _verifier_key("--release-key", value, "release.pub")
+    if key.kind is not KeyKind.ED25519:
+        raise UsageProblem("--release-key", "is a witness's key", "the content of release.pub")
+    return key
+
+
+def _verifier_key(option: str, value: str, file: str) -> VerifierKey:
+    """A verifier key, or the file that contains it. The key is not quoted in errors."""
     text = value
-    if _is_file("--witness-key", value):
+    if _is_file(option, value):
         with suppress(UnicodeDecodeError):
-            text = bytes_of("--witness-key", value).decode()
+            text = bytes_of(option, value).decode()
     key = _parsed(text)
     if key is None:
         raise UsageProblem(
-            "--witness-key",
+            option,
             "is no verifier key"
             if text == value
             else f"{printable(value)} contains no verifier key",
-            f"the content of witness.pub: {_VKEY}",
+            f"the content of {file}: {_VKEY}",
         )
-    if key.kind is not KeyKind.COSIGNATURE:
-        raise UsageProblem("--witness-key", "is not a witness's key", "the content of witness.pub")
     return key
 
 

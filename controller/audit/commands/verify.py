@@ -13,13 +13,22 @@ from typing import Final
 import msgspec
 
 from controller.audit.commands.common import bytes_of, table_key_of, witness_key_of
+from controller.audit.commands.release import (
+    ReleaseFindings,
+    compared_with_releases,
+    releases_of,
+)
 from controller.audit.errors import RecordProblem
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.read.lookup import first_head
-from controller.audit.text import verify_report_lines
+from controller.audit.text import VERDICTS, verify_report_lines
 from controller.audit.verify import (
+    INCOMPLETE,
+    INVALID,
+    VALID,
     InvalidWitnessNote,
     VerifyProgress,
+    VerifyReport,
     WitnessedCheckpoint,
     seen_by_witness,
     verify,
@@ -35,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     record = path_of("RECORD", args.record)
     witness = _witness(args)
     table_key = _table_key(args.table_key, record)
+    releases = releases_of(args)
     with _progress() as on_progress:
         report = verify(
             record,
@@ -44,13 +54,23 @@ def run(args: argparse.Namespace) -> int:
             jobs=args.jobs or _processors(record),
             on_progress=on_progress,
         )
+    software = compared_with_releases(record, releases) if releases.files else ReleaseFindings()
+    code = _code(report, software)
     if args.json:
-        print_json({**msgspec.to_builtins(report), "exit": report.code})
+        found = {"release": software._asdict()} if releases.files else {}
+        print_json({**msgspec.to_builtins(report), **found, "exit": code})
     else:
         seen = None if isinstance(witness, InvalidWitnessNote) else witness
-        for line in verify_report_lines(report, replay=not args.no_replay, witness=seen):
+        *lines, _ = verify_report_lines(report, replay=not args.no_replay, witness=seen)
+        for line in (*lines, *software.shown(), VERDICTS[code]):
             print(printable(line))
-    return report.code
+    return code
+
+
+def _code(report: VerifyReport, software: ReleaseFindings) -> int:
+    if software.wrong:
+        return INVALID
+    return INCOMPLETE if report.code == VALID and software.unchecked else report.code
 
 
 # --- arguments --------------------------------------------------------------------------------

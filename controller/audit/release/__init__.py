@@ -1,7 +1,19 @@
-"""The installed software: hashes of its files and of its dependencies."""
+"""The installed software: hashes of its files, the signed list of a release, comparison."""
 
 from __future__ import annotations
 
+from controller.audit.release.boots import (
+    BootSoftware,
+    ComparedBoots,
+    boot_differences,
+    compare_boots,
+)
+from controller.audit.release.compare import (
+    Difference,
+    Installation,
+    differences,
+    this_platform,
+)
 from controller.audit.release.hashes import (
     PROCEDURE,
     SOFTWARE,
@@ -16,18 +28,38 @@ from controller.audit.release.hashes import (
     release_hashes,
     source_hash,
 )
+from controller.audit.release.listing import (
+    MAX_BYTES,
+    ReleaseArchive,
+    ReleaseList,
+    read_release,
+    release_text,
+)
 
 __all__ = [
+    "MAX_BYTES",
     "PROCEDURE",
     "SOFTWARE",
+    "BootSoftware",
     "CodeForm",
+    "ComparedBoots",
+    "Difference",
+    "Installation",
     "InstalledFile",
     "InstalledPackage",
     "InstalledSoftware",
+    "ReleaseArchive",
     "ReleaseHashes",
+    "ReleaseList",
+    "boot_differences",
     "code_form",
+    "compare_boots",
+    "differences",
     "files_hash",
     "installed_software",
+    "read_release",
     "release_hashes",
+    "release_text",
     "source_hash",
+    "this_platform",
 ]

@@ -44,7 +44,7 @@ CodeForm: TypeAlias = Literal["source", "compiled"]
 
 _SOURCE: Final = (".css", ".html", ".js", ".py", ".svg", ".toml")
 """Files that are executed or read at run time; documentation and C sources are not."""
-_INSTALLER: Final = frozenset(
+INSTALLER: Final = frozenset(
     {
         "INSTALLER",
         "RECORD",
@@ -56,7 +56,7 @@ _INSTALLER: Final = frozenset(
     }
 )
 """Files in a .dist-info folder that the installer writes."""
-_METADATA: Final = ".dist-info"
+METADATA: Final = ".dist-info"
 _CACHE: Final = "__pycache__"
 _REQUIRED: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _ESCAPED: Final = re.compile(r"[\\\n\r]")
@@ -133,11 +133,11 @@ def installed_software(site: Path | None = None) -> InstalledSoftware:
     files_there = {one for name in PACKAGES for one in _package_files(name, site)}
     if own is not None and place is not None:
         files_there |= _metadata(own, place)
-    needed = sorted(_needed(own, site), key=lambda one: _canonical(one.name))
+    needed = sorted(_needed(own, site), key=lambda one: canonical_name(one.name))
     packages = [_package(one) for one in needed]
     if place is not None:
         startup = (one for one in place.iterdir() if _STARTUP.fullmatch(one.name))
-        found = {file for one in startup for file in _walk(one, one.name)}
+        found = {file for one in startup for file in folder_files(one, one.name)}
         packages.append(InstalledPackage(STARTUP, "", tuple(sorted(found))))
     version = "" if own is None else own.version
     return InstalledSoftware(
@@ -159,7 +159,7 @@ def folder_of(one: Distribution) -> Path:
     return Path(os.path.abspath(str(one.locate_file(""))))
 
 
-def _canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -171,7 +171,7 @@ def _needed(own: Distribution | None, site: Path | None) -> Iterator[Distributio
     while waiting:
         for requirement in waiting.pop().requires or ():
             wanted = _REQUIRED.match(requirement)
-            name = "" if wanted is None or "extra ==" in requirement else _canonical(wanted[1])
+            name = "" if wanted is None or "extra ==" in requirement else canonical_name(wanted[1])
             found = _distribution(name, site) if name and name not in seen else None
             seen.add(name)
             if found is not None:
@@ -182,25 +182,25 @@ def _needed(own: Distribution | None, site: Path | None) -> Iterator[Distributio
 def _package_files(name: str, site: Path | None) -> Iterator[InstalledFile]:
     spec = find_spec(name) if site is None else PathFinder.find_spec(name, [str(site)])
     for folder in (spec and spec.submodule_search_locations) or ():
-        yield from _walk(Path(folder), name)
+        yield from folder_files(Path(folder), name)
 
 
 def _package(one: Distribution) -> InstalledPackage:
     """A dependency: all files in the folders that its RECORD names, and its single files."""
     place = folder_of(one)
     tops = {file.parts[0] for file in one.files or () if file.parts[0] not in ("..", "/", _CACHE)}
-    code = (top for top in tops if not top.endswith(_METADATA))
-    found = {file for top in code for file in _walk(place / top, top)}
+    code = (top for top in tops if not top.endswith(METADATA))
+    found = {file for top in code for file in folder_files(place / top, top)}
     return InstalledPackage(one.name, one.version, tuple(sorted(found | _metadata(one, place))))
 
 
 def _metadata(one: Distribution, place: Path) -> set[InstalledFile]:
-    tops = {file.parts[0] for file in one.files or () if file.parts[0].endswith(_METADATA)}
-    every = (file for top in tops for file in _walk(place / top, top))
-    return {file for file in every if file.path.partition("/")[2] not in _INSTALLER}
+    tops = {file.parts[0] for file in one.files or () if file.parts[0].endswith(METADATA)}
+    every = (file for top in tops for file in folder_files(place / top, top))
+    return {file for file in every if file.path.partition("/")[2] not in INSTALLER}
 
 
-def _walk(place: Path, path: str) -> Iterator[InstalledFile]:
+def folder_files(place: Path, path: str) -> Iterator[InstalledFile]:
     """All files below. No installer makes links to folders, so none is followed."""
     try:
         mode = place.stat().st_mode
@@ -218,7 +218,7 @@ def _walk(place: Path, path: str) -> Iterator[InstalledFile]:
     else:
         for name in os.listdir(place):
             if name != _CACHE:
-                yield from _walk(place / name, f"{path}/{name}")
+                yield from folder_files(place / name, f"{path}/{name}")
 
 
 # --- source -----------------------------------------------------------------------------------

@@ -16,9 +16,10 @@ from controller.audit.text.times import (
     minutes_words,
     stamp,
 )
-from controller.audit.text.verify_report import verify_report_lines
+from controller.audit.text.verify_report import VERDICTS, verify_report_lines
 
 __all__ = [
+    "VERDICTS",
     "TimelineLine",
     "currency_of",
     "format_clock",

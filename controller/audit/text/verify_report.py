@@ -42,7 +42,7 @@ def verify_report_lines(
         yield f"not checked: {report.unread:,} decisions and refusals were not replayed: {why}"
     yield from _key_words(report)
     yield from _findings(report)
-    yield _VERDICTS[report.code]
+    yield VERDICTS[report.code]
 
 
 def _key_words(report: VerifyReport) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _findings(report: VerifyReport) -> Iterator[str]:
         yield f"wrong: {rest:,} more"
 
 
-_VERDICTS: Final = {
+VERDICTS: Final = {
     VALID: "RIGHT",
     INVALID: "WRONG",
     INCOMPLETE: "RIGHT AS FAR AS IT COULD BE CHECKED",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,18 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit.log import SystemClock
+from controller.audit.release import Installation, release_text
 from controller.audit.verify import verify
 from controller.cli import main
 from controller.doctor.check import CheckFindings, DoctorCase, DoctorCheck, Machine, found, wrong
 from controller.doctor.command import CHECKS, run_checks
 from drivers.keys import KeyProblem
+from tests.support.audit.tools.installed import (
+    OTHER_KEY,
+    RELEASE_KEY,
+    installation,
+    release_of_site,
+)
 from tests.support.daemon.doctor_house import House, house, tree
 from tests.support.daemon.rig import child
 from tests.support.paths import ROOT
@@ -54,6 +62,32 @@ def test_a_table_in_order(made: House, capsys: pytest.CaptureFixture[str]) -> No
     assert re.fullmatch(
         rf"{len(CHECKS)} checks: \d+ ok, \d warnings, 0 wrong, \d not checked", heads[-1]
     )
+
+
+def test_a_release(
+    made: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is installed, and what the table ran, are compared with a signed list."""
+    there = installation(made.place)
+    monkeypatch.setattr(Installation, "here", lambda: there)
+    release = release_of_site(there.site, version("holecard"))
+    file = made.place / "list.release"
+    file.write_text(release_text(release, RELEASE_KEY))
+    words = [str(made.file), "--release", str(file), "--release-key", str(RELEASE_KEY.verifier)]
+
+    def lines(code: int) -> str:
+        assert main(["doctor", *words]) == code
+        return capsys.readouterr().out
+
+    assert re.search(r"\+ ok     release  +holecard .*, commit c0c0c0c0c0c0\n", lines(0))
+    made.recorded()
+    assert re.search(r"\+ ok     last boots +1 in segment 1\n", lines(0))
+    (there.site / "deeper.py").write_text("y = 3\n")
+    assert "        deeper.py: is not the file of the release\n" in lines(1)
+    file.write_text(release_text(replace(release, sw="5a" * 32), RELEASE_KEY))
+    assert re.search(r"  segment 00000001.*: boot .* in no list: sw differs\n", lines(1))
+    file.write_text(release_text(release, OTHER_KEY))
+    assert "none of the known keys has signed" in lines(1)
 
 
 def test_what_is_wrong_stands_below_with_its_command(

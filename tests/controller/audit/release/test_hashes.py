@@ -21,6 +21,7 @@ from controller.audit.release import (
     source_hash,
 )
 from controller.audit.replay import identity_of
+from tests.support.audit.tools.installed import install_all, installed
 from tests.support.paths import ROOT
 from tests.support.procedure.random_games import game_as_it_is
 
@@ -99,32 +100,11 @@ def test_a_modules_hash_covers_its_file() -> None:
 # All files
 
 
-def installed(site: Path, name: str, files: dict[str, str], requires: str = "") -> None:
-    """Install a distribution as pip does."""
-    info = f"{name.replace('-', '_')}-1.0.dist-info"
-    needs = f"Requires-Dist: {requires}\n" if requires else ""
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}"
-    every = {**files, f"{info}/METADATA": metadata, f"{info}/INSTALLER": "pip\n"}
-    for path, content in every.items():
-        (site / path).parent.mkdir(parents=True, exist_ok=True)
-        (site / path).write_text(content)
-    record = "".join(f"{path},,\n" for path in (*every, f"{info}/RECORD", "../../bin/tool"))
-    (site / info / "RECORD").write_text(record)
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The folder of packages: ours, what it needs, what that needs, and what nothing needs."""
     place = tmp_path / "site"
-    installed(
-        place,
-        "holecard",
-        {"controller/__init__.py": "", "controller/cli.py": "x = 1\n", "hil/__init__.py": ""},
-        'Needed_One>=1; python_version > "3"\nRequires-Dist: absent>=2\n'
-        'Requires-Dist: unneeded; extra == "test"',
-    )
-    installed(place, "needed-one", {"needed/__init__.py": "", "_needed.so": "code"}, "deeper")
-    installed(place, "deeper", {"deeper.py": "y = 2\n"})
+    install_all(place)
     installed(place, "unneeded", {"unneeded.py": ""})
     return place
 
@@ -146,6 +126,7 @@ def test_all_files_of_the_software_and_of_what_it_needs_are_listed(site: Path) -
         "controller/cli.py",
         "hil/__init__.py",
         "holecard-1.0.dist-info/METADATA",
+        "holecard-1.0.dist-info/entry_points.txt",
     ]
     assert [(one.name, len(one.files)) for one in found.dependencies] == [
         ("deeper", 2),
