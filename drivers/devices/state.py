@@ -67,6 +67,7 @@ class Trigger(StrEnum):
     RESUMED = "resumed"
     HELD = "held"
     SESSION_ENDED = "session_ended"
+    STALLED = "stalled"
     BEHIND = "behind"
     STORE_FAILED = "store_failed"
     RECORD_UNKNOWN = "record_unknown"
@@ -142,6 +143,14 @@ ROWS: Final = (
     StateRow(T.HELD, (S.UNKEPT,), None, "nothing can be stored; that comes first"),
     StateRow(T.SESSION_ENDED, IN_SESSION, S.LOST, "the session is over"),
     StateRow(T.SESSION_ENDED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was no session yet"),
+    StateRow(
+        T.STALLED,
+        (S.RESUMING, S.READY),
+        S.IDENTIFYING,
+        "this host stood still and the device has ended the session: the next one, at this port",
+    ),
+    StateRow(T.STALLED, (S.UNKEPT,), None, "the next session starts; nothing can be stored yet"),
+    StateRow(T.STALLED, (S.IDENTIFYING, S.HANDSHAKING), None, "there was no session yet"),
     StateRow(T.BEHIND, IN_SESSION, S.LOST, "a record does not come; the next session asks for it"),
     # --- keeping ------------------------------------------------------------------------------
     StateRow(T.STORE_FAILED, PORT_OPEN, S.UNKEPT, "a record could not be stored"),

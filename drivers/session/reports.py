@@ -30,6 +30,7 @@ from firmware_protocol.host import (
     ReplyReceived,
     RingHeld,
     RingResumed,
+    SessionEnding,
 )
 from firmware_protocol.messages import (
     BadKey,
@@ -379,6 +380,12 @@ def _failure_trigger(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, 
     return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
 
 
+def _ending_trigger(event: LinkSessionEnded, _: WantedDevice) -> tuple[Trigger, str]:
+    if event.why is SessionEnding.STALLED:
+        return Trigger.STALLED, "this host stood still, so the session is started again"
+    return Trigger.SESSION_ENDED, f"the session is over: {event.why.value}"
+
+
 TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] = {
     HelloReceived: _hello_trigger,
     HandshakeFailed: _failure_trigger,
@@ -392,8 +399,5 @@ TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] 
         Trigger.BEHIND,
         f"its ring goes up to {event.head}, and record {event.next} does not come",
     ),
-    LinkSessionEnded: lambda event, _: (
-        Trigger.SESSION_ENDED,
-        f"the session is over: {event.why.value}",
-    ),
+    LinkSessionEnded: _ending_trigger,
 }

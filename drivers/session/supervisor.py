@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import wraps
-from typing import Concatenate, Final, NoReturn, ParamSpec
+from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -45,6 +45,7 @@ from drivers.session.acknowledge import (
 )
 from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice, close, open_found
 from drivers.session.reports import Reports, trigger_of
+from drivers.session.timer import DueTimer
 from firmware_protocol.host import (
     HostLink,
     LinkEvent,
@@ -53,32 +54,33 @@ from firmware_protocol.host import (
     RecordReceived,
     RingHeld,
     RingResumed,
+    SessionEnding,
 )
 from firmware_protocol.messages import Command, DeviceClass, Reply
 
 ANSWER_TIMEOUT: Final = 10.0
 """Seconds for a session to start, and then for RESUME; after them the port is opened again."""
+STALLED: Final = LinkSessionEnded(SessionEnding.STALLED)
 RETRY_FIRST: Final = 0.1
 RETRY_MAX: Final = 1.0
 RETRY_REFUSED: Final = 5.0
 """Seconds between retries if a different device is there."""
 STEADY_US: Final = 1_000_000
 """Microseconds of being ready after which the backoff starts again at RETRY_FIRST."""
-TIMER_DELAY: Final = 0.005
-"""Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 
 _P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _first_cause(
-    method: Callable[Concatenate[Supervisor, _P], None],
-) -> Callable[Concatenate[Supervisor, _P], None]:
+    method: Callable[Concatenate[Supervisor, _P], _R],
+) -> Callable[Concatenate[Supervisor, _P], _R]:
     """An exception in here ends run(), also in another task or in a callback of the loop."""
 
     @wraps(method)
-    def noting(supervisor: Supervisor, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+    def noting(supervisor: Supervisor, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            method(supervisor, *args, **kwargs)
+            return method(supervisor, *args, **kwargs)
         except Exception as cause:
             supervisor.fail(cause)
             raise
@@ -137,8 +139,7 @@ class Supervisor:
         self._ready_at: int | None = None
         self._answer_by: int | None = None
         """When the device must have answered the next step of a session."""
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_setter: asyncio.TimerHandle | None = None
+        self._timer = DueTimer(clock, self._due, self._wake)
         self._cause: Exception | None = None
         """Why the state of the device is not known any more."""
 
@@ -384,7 +385,7 @@ class Supervisor:
         with ExitStack() as last:  # last in, first out; all of them, also after an exception
             last.callback(self._notify_state)
             last.callback(self._commands.abandon)
-            last.callback(self._cancel_timers)
+            last.callback(self._timer.cancel)
             last.callback(self._report_rest)
             last.callback(self._reset_link)
             last.callback(lambda: self._on(Trigger.STOP, self.why if self._cause else why))
@@ -436,39 +437,27 @@ class Supervisor:
         data = b"" if self.link is None else self.link.take()
         if data and self.port is not None:
             self.port.write(data)
-        if self._timer_setter is None:
-            loop = asyncio.get_running_loop()
-            self._timer_setter = loop.call_later(TIMER_DELAY, self._set_timer)
+        self._timer.set_soon()
 
     @_first_cause
-    def _set_timer(self) -> None:
-        """Wake when the connection, the reports or a missing answer are due next."""
-        self._cancel_timers()
-        now = self.last_active_us = self._clock()
+    def _due(self) -> int | None:
+        """When the connection, the reports or a missing answer are due next."""
+        self.last_active_us = self._clock()
         link_due = None if self.link is None else self.link.due()
         times = (link_due, self._reports.due(), self._answer_by)
-        due = min((time for time in times if time is not None), default=None)
-        if due is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0, due - now) / 1_000_000, self._wake)
-
-    def _cancel_timers(self) -> None:
-        for timer in (self._timer, self._timer_setter):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._timer_setter = None
+        return min((time for time in times if time is not None), default=None)
 
     @_first_cause
-    def _wake(self) -> None:
-        self._timer = None
+    def _wake(self, now: int, late: int) -> None:
+        """Do what is due, after the host has stood still for `late`."""
         if self._cause is not None:
             return
-        now = self._clock()
-        if self._answer_by is not None and now >= self._answer_by:
-            self._no_answer()
+        if self._answer_by is not None:
+            self._answer_by += late
+            if now >= self._answer_by:
+                self._no_answer()
         self._reports.wake(now)
         self._dispatch([] if self.link is None else self.link.wake(now))
-        self._set_timer()
 
     def _expect_answer(self) -> None:
         """The next step of a session has its timeout from now."""
@@ -504,7 +493,7 @@ class Supervisor:
     def _follow(self, event: LinkEvent) -> None:
         if isinstance(event, (LinkSessionStarted, RingResumed, RingHeld, LinkSessionEnded)):
             self.held = event if isinstance(event, RingHeld) else None
-        if isinstance(event, LinkSessionStarted):
+        if isinstance(event, LinkSessionStarted) or event == STALLED:
             self._expect_answer()
         elif isinstance(event, (RingResumed, RingHeld)):
             self._answer_by = None

@@ -27,7 +27,10 @@ class SessionEnding(Enum):
     """Why a session ended."""
 
     SILENT = "silent"
-    """Timeout: no valid DATA arrived for DEAD."""
+    """Timeout: no valid DATA arrived for DEAD, while this host was running."""
+    STALLED = "stalled"
+    """This host sent nothing for DEAD, because it was not running: so the device has ended the
+    session. The next one starts at once, on the same port."""
     CLOSED = "closed"
     """The port disconnected, or the link was closed."""
     SPENT = "spent"

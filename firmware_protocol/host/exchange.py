@@ -121,6 +121,10 @@ class HostSession:
         """The INFO or RESUME that is not answered yet."""
         self.started_at = now
         self.beat_at = now + _BEAT
+        self.sent_at = now
+        """When its last DATA was sent."""
+        self.stalled = False
+        """Nothing was sent for DEAD, so the device has ended it."""
         self.spent = False
         """Its counters are used up: it cannot send any more."""
         self._before = -1
@@ -143,6 +147,8 @@ class HostSession:
             return SessionEnding.OTHER_RING
         if self.missing is not None:
             return SessionEnding.BEHIND
+        if self.stalled:
+            return SessionEnding.STALLED
         return SessionEnding.SPENT if self.spent else None
 
     @property
@@ -186,8 +192,12 @@ class HostSession:
         self._received_at = now
 
     def schedule_beat(self, now: int) -> None:
-        """Schedule the next heartbeat. Missed ones are skipped."""
-        self.beat_at += _BEAT * ((now - self.beat_at) // _BEAT + 1)
+        """Schedule the next heartbeat. Missed ones are skipped; while this host was late with one,
+        it was not running, and what it did not receive then is not the silence of the device."""
+        late = now - self.beat_at
+        if late >= _BEAT:
+            self._received_at = min(now, self._received_at + late)
+        self.beat_at += _BEAT * (late // _BEAT + 1)
 
     def time_asked(self, now: int) -> None:
         self._asked = now
@@ -344,11 +354,14 @@ class Exchange:
 
     # --- timers ------------------------------------------------------------------------
 
-    def tick(self, now: int) -> None:
-        """Send heartbeats, then handle timeouts."""
+    def beat(self, now: int) -> None:
+        """Send the heartbeats that are due: the first of all timers."""
         for session in self._sessions.all:
             if now >= session.beat_at:
                 self._send_beat(session, now)
+
+    def tick(self, now: int) -> None:
+        """Handle timeouts of commands."""
         for call in self._commands.overdue(now) if self._commands.active else ():
             self._output.report(CommandTimedOut(call.id, call.command, call.sent_in is not None))
         for session in self._sessions.all:
@@ -536,10 +549,13 @@ class Exchange:
             self._put(self._sessions.running, encode_plaintext(what), now)
 
     def _put(self, session: HostSession, data: bytes, now: int) -> None:
-        if now >= session.dead_at:
+        if now >= session.sent_at + _DEAD:
+            session.stalled = True
+        if now >= session.dead_at or session.stalled:
             return
         if now >= session.beat_at:
             self._send_beat(session, now)
+        session.sent_at = now
         self._output.write(session.seal(data))
 
     def _send_beat(self, session: HostSession, now: int) -> None:

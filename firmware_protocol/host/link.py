@@ -145,10 +145,10 @@ class HostLink:
 
     def receive(self, data: bytes, now: int) -> list[LinkEvent]:
         """Handle bytes from the device, split in any way. They are ignored while the port is
-        closed."""
-        self._tick(now)
+        closed. They come before the timeouts: they may have waited while this host did not run."""
         if self._open:
             self._feed(data, now)
+        self._tick(now)
         return self._events(now)
 
     def wake(self, now: int) -> list[LinkEvent]:
@@ -159,7 +159,7 @@ class HostLink:
     def due(self) -> int | None:
         """When wake() must be called next; None: only after another call."""
         running, attempt = self.sessions.running, self._attempts.until
-        if self.output.events or (running is not None and running.spent):
+        if self.output.events or (running is not None and running.ending is not None):
             return self._now
         times = [*self._exchange.due(), *(session.dead_at for session in self.sessions.all)]
         if attempt is not None:
@@ -252,10 +252,14 @@ class HostLink:
 
     def _tick(self, now: int) -> None:
         """Handle timeouts of sessions, and what is due."""
+        self._exchange.beat(now)
         running, pending = self.sessions.running, self.sessions.pending
-        if running is not None and now >= running.dead_at:
+        if running is not None and not running.stalled and now >= running.dead_at:
             self._end(SessionEnding.SILENT, now)
-        if pending is not None and now >= pending.dead_at:
+        if pending is not None and pending.stalled:
+            self._attempts.drop()
+            self._attempts.start(now)
+        elif pending is not None and now >= pending.dead_at:
             self._attempts.fail(HandshakeError("no DATA came under the new keys"), now)
         self._exchange.tick(now)
         if self._attempts.until is not None and now >= self._attempts.until:

@@ -32,7 +32,7 @@ TRIGGERS: Final[dict[type, tuple[Trigger, ...]]] = {
     RingResumed: (T.RESUMED,),
     RingHeld: (T.HELD,),
     RecordMissing: (T.BEHIND,),
-    LinkSessionEnded: (T.SESSION_ENDED,),
+    LinkSessionEnded: (T.SESSION_ENDED, T.STALLED),
 }
 """The link's events that may change a state, each with the triggers it comes as."""
 

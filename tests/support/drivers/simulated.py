@@ -181,6 +181,20 @@ class Plugged:
             listener.received(data)
 
 
+def stand_still(device: Plugged, seconds: float) -> None:
+    """The host does not run for so long; the device does. What it sends waits in the port."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    end = loop.us + round(seconds * 1_000_000)
+    while (due := device.stand.due()) is not None and due <= end:
+        loop.us = max(loop.us, due)
+        device.stand.wake(loop.us)
+    loop.us = end
+    data = device.stand.take()
+    if data:
+        loop.call_soon(device._hear, device.listener, data)
+
+
 class SimPort:
     """The Port interface on a plugged stand."""
 
