@@ -61,6 +61,10 @@ def now() -> int:
     return time.monotonic_ns() // 1000
 
 
+LATE_US: Final = 250_000
+"""Microseconds after which a timer is late because this process did not run."""
+
+
 class PortAdapter(Protocol):
     """A port that follows the state of the device."""
 
@@ -118,6 +122,8 @@ class LiveDevice:
         self._loop = asyncio.get_running_loop()
         self._ports: list[PortAdapter] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._due: int | None = None
+        """When the timer is due."""
         self._closed = False
         self._pump()
 
@@ -126,8 +132,12 @@ class LiveDevice:
         port.follow(self.device)
 
     def receive(self, data: bytes) -> None:
-        """Bytes from the host."""
-        self.device.receive(data, now())
+        """Bytes from the host. If this process stood still, they were there before the timeouts of
+        the device, which follow: a real device would have read them in time."""
+        late = self._due is not None and now() - self._due >= LATE_US
+        self.device.receive(data, self._due if late and self._due is not None else now())
+        if late:
+            self.device.wake(now())
         self._pump()
 
     def request(self, request: ControlRequest) -> Answer:
@@ -167,7 +177,7 @@ class LiveDevice:
             port.follow(self.device)
         if self._timer is not None:
             self._timer.cancel()
-        due = self.device.due()
+        due = self._due = self.device.due()
         self._timer = None if due is None else self._loop.call_at(due / 1e6, self._wake)
 
 

@@ -28,6 +28,7 @@ from firmware_protocol.device import (
     Plug,
     Press,
     ServiceSwitch,
+    create_identity,
     paired_host,
 )
 from firmware_protocol.messages import (
@@ -40,9 +41,10 @@ from firmware_protocol.messages import (
 )
 from firmware_protocol.tablelink import Deframer, Frame, fingerprint
 from hil.control import ControlClient, ControlLost, RequestRefused
+from hil.devices import SimulatedShoe
 from hil.ports.usb_backend import backend
 from hil.ports.usb_messages import END_IN, END_OUT
-from hil.simulator import device_process, exclusive_use
+from hil.simulator import LiveDevice, SimulatedDevice, device_process, exclusive_use
 from hil.simulator import run as running
 from hil.simulator.run import DeviceFailed, device_in_loop
 from tests.support.asynchronous import asynchronous
@@ -387,3 +389,24 @@ def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
     place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff\xfe"))
     with device_process("shoe", place) as sim:
         assert "\N{REPLACEMENT CHARACTER}" in sim.control.do(Describe())["port"]
+
+
+@asynchronous
+async def test_a_process_that_stood_still_reads_before_its_device_judges_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short stall of the process is no silence of the host; its own deadline holds after it."""
+    clock = [1_000_000]
+    monkeypatch.setattr("hil.simulator.run.now", lambda: clock[0])
+    create_identity(tmp_path, DeviceClass.SHOE, "SH-1")
+    device = SimulatedDevice(tmp_path, SimulatedShoe, now=clock[0], sync=False)
+    told: list[tuple[str, int]] = []
+    monkeypatch.setattr(device, "due", lambda: 1_250_000)
+    monkeypatch.setattr(device, "receive", lambda data, at: told.append(("read", at)))
+    monkeypatch.setattr(device, "wake", lambda at: told.append(("wake", at)))
+    live = LiveDevice(device)
+    for at in (1_499_999, 1_500_000):
+        clock[0] = at
+        live.receive(b"x")
+    live.close()
+    assert told == [("read", 1_499_999), ("read", 1_250_000), ("wake", 1_500_000)]
