@@ -36,6 +36,7 @@ HEAD = struct.Struct("<IIQQ32s")
 LONGEST, SECTOR, PIECE, SEARCHED = 262144, 512, 1 << 20, 64 << 20
 LONGEST_WRITE, WRITTEN_ZEROS, MOST_READ = 4 << 20, 20, 1 << 20  # the last: of another file
 MOST_RETIRED = 64 << 20  # of the note of a retirement
+LONGEST_NOTE, MOST_SIGNATURES = 131072, 100
 KEPT = 16384  # how many trees and unsigned records are remembered, so that memory stays flat
 KEPT_CARDS, MOST_TOLD = 64, 20  # the latter of files that are no part of the record
 OURS = re.compile(  # what lies in a record's directory
@@ -150,6 +151,7 @@ def _shaped(value: Any, what: str, shape: str, ordered: bool = True) -> None:
 
 
 STRING, SPACE = re.compile(rb'"(?:[^"\\]|\\.)*"'), re.compile(rb"[ \t\r\n]")
+DEEPEST, MOST_DIGITS = 100, 100  # of objects and lists in each other; of any integer
 
 
 def _members(pairs: list[tuple[str, Any]]) -> Json:
@@ -174,21 +176,35 @@ def _whole(text: str) -> int:
         return 0
 
 
-def _record(data: bytes) -> Json:
-    """The record, read as strictly as the page has it."""
+def _json(data: bytes) -> Any:
+    """The JSON, read as strictly as the page has it, but for the range of its integers."""
+    bare, deep = STRING.sub(b'"', data), 0
+    if SPACE.search(bare):
+        raise Wrong("JSON: a space stands between tokens")
+    if b"-0" in bare or re.search(rb"[0-9]{%d}" % (MOST_DIGITS + 1), bare):
+        raise Wrong(f"JSON: an integer is -0, or has more than {MOST_DIGITS} digits")
+    if bare.count(b"[") + bare.count(b"{") > DEEPEST:
+        for mark in re.findall(rb"[\[{}\]]", bare):
+            deep += 1 if mark in b"[{" else -1
+            if deep > DEEPEST:
+                raise Wrong("JSON: it is nested too deeply")
     try:
-        record = json.loads(
+        found = json.loads(
             data.decode(),
             object_pairs_hook=_members,
             parse_float=_no_integer,
             parse_constant=_no_integer,
         )
         if b"\\ud" in data.lower():  # half a character, escaped, is no text
-            json.dumps(record, ensure_ascii=False).encode()
+            json.dumps(found, ensure_ascii=False).encode()
     except ValueError as problem:
         raise Wrong(f"JSON: {problem}") from None
-    if SPACE.search(STRING.sub(b"", data)):
-        raise Wrong("JSON: a space stands between tokens")
+    return found
+
+
+def _record(data: bytes) -> Json:
+    """The record, with fields of the page's types."""
+    record = _json(data)
     _shaped(record, "the record", RECORD)
     kind, event = record["kind"], record["data"].get("event")
     if kind not in DATA:
@@ -208,13 +224,16 @@ def _record(data: bytes) -> Json:
         _shaped(opened, "opened", DATA["opened"], ordered=False)
         text, mark = data.decode(), f'"code":"{opened["code"]}","game":'
         _, _, rest = text.partition(mark)
+        if text.count(mark) != 1:
+            raise Wrong("game does not follow code in opened")
         game = rest[: _whole(rest)].encode()
         if _hash(bytes.fromhex(opened["code"]), game).hex() != opened["proc"]:
             raise Wrong("proc in opened is not the hash of code and game")
     if kind in ("decision", "refusal") and event["type"] in HIDDEN:
         if "card" in event or "opening" in event:
             raise Wrong(f"{event['type']} tells the card that lies face down")
-        _shaped(event, event["type"], "type:string commitment:hex64 *", ordered=False)
+        if kind == "decision":
+            _shaped(event, event["type"], "type:string commitment:hex64 *", ordered=False)
     return dict(record)
 
 
@@ -355,9 +374,13 @@ def _note(note: str, what: str, lines: int) -> Note:
     text, gap, rest = note.rpartition("\n\n")
     if not gap or not rest.endswith("\n") or text.count("\n") != lines - 1:
         raise Wrong(f"{what} is no signed note of {lines} lines")
+    if len(note.encode()) > LONGEST_NOTE or rest.count("\n") > MOST_SIGNATURES:
+        raise Wrong(f"{what} is too long")
+    if re.search("[\0-\t\v-\x1f]", note):
+        raise Wrong(f"{what} has a control character")
     signatures = []
     for line in rest[:-1].split("\n"):
-        found = re.fullmatch("\u2014 ([^ ]+) ([^ ]+)", line)
+        found = re.fullmatch("\u2014 ([^\\s+]+) ([^ ]+)", line)
         if not found or len(_unbase64(found[2])) < 5:
             raise Wrong(f"{what}: a line of its signatures is none")
         signatures.append((found[1], _unbase64(found[2])))
@@ -365,7 +388,7 @@ def _note(note: str, what: str, lines: int) -> Note:
 
 
 def _number(text: str, what: str) -> int:
-    if not re.fullmatch("0|[1-9][0-9]{0,17}", text):
+    if not re.fullmatch("0|[1-9][0-9]{0,18}", text) or int(text) >= 2**63:
         raise Wrong(f"{what} is no number")
     return int(text)
 
@@ -597,7 +620,7 @@ class Reading:
         names = sorted(path.name for path in (self.root / "segments").glob("*.seg"))
         numbers = [int(name[:8]) for name in names if re.fullmatch(r"[0-9]{8}\.seg", name)]
         self.read_retired()
-        over = [number for number in numbers if number <= self.ends]
+        over = [number for number in numbers if 0 < number <= self.ends]
         if over:
             self.remark(f"segments {over[0]} to {over[-1]} are left of what was retired")
         if over and over != list(range(1, self.ends + 1)) and over != numbers:

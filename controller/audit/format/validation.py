@@ -44,6 +44,11 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _SPACE: Final = re.compile(rb"[ \t\r\n]")
+_BRACKET: Final = re.compile(rb"[\[{}\]]")
+_DEEPEST: Final = 100
+"""Limit of objects and lists within each other."""
+_MOST_DIGITS: Final = 100
+_TOO_LONG: Final = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
 class StrictBy(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -141,8 +146,11 @@ def wrong_form(
     return ""
 
 
-def wrong_json(data: bytes) -> dict[str, Any] | str:
-    """The decoded object, or why a record may not contain it."""
+def wrong_json(data: bytes, around: int = 0) -> dict[str, Any] | str:
+    """The decoded object, or why a record may not contain it within `around` other objects."""
+    wrong = _wrong_tokens(_STRING.sub(b'"', data), around)
+    if wrong:
+        return wrong
     try:
         found = json.loads(
             data.decode(),
@@ -152,13 +160,38 @@ def wrong_json(data: bytes) -> dict[str, Any] | str:
         )
         if b"\\u" in data:  # an escaped lone surrogate is not text
             json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         return f"no JSON of a record: {problem}"
     if not isinstance(found, dict):
         return "no JSON object"
-    if _SPACE.search(_STRING.sub(b"", data)):
-        return "spaces between its tokens"
     return found
+
+
+def _wrong_tokens(bare: bytes, depth: int) -> str:
+    """Why JSON without the contents of its strings is invalid in a record; empty if it is not."""
+    if _SPACE.search(bare):
+        return "spaces between its tokens"
+    if b"-0" in bare or _TOO_LONG.search(bare):
+        return f"an integer is -0, or has more than {_MOST_DIGITS} digits"
+    for bracket in _BRACKET.findall(bare):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _DEEPEST:
+            return f"it is nested more than {_DEEPEST} deep"
+    return ""
+
+
+def same_value(data: bytes | Raw, other: bytes) -> bool:
+    """Whether `data` is JSON that a record may contain, with the value of `other`, which this
+    software encoded. The order of fields, and escapes, may differ."""
+    if bytes(data) == other:
+        return True
+    found = wrong_json(b'{"":%b}' % bytes(data))
+    return not isinstance(found, str) and _in_one_form(found[""]) == _in_one_form(json.loads(other))
+
+
+def _in_one_form(value: object) -> str:
+    """Unlike ==, this distinguishes 1 from true."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _in_order(found: Mapping[str, Any], shape: type[Struct]) -> bool:
@@ -261,19 +294,28 @@ def check_data(kind: Kind, data: bytes) -> None:
         found = _DECODERS[kind].decode(data)
     except UNREADABLE as problem:
         raise WrongData(str(problem)) from None
+    if isinstance(found, OpenedData) and not _game_follows_code(data, found):
+        raise WrongData("its game does not follow its code")
     if isinstance(found, ClockData) and found.two and found.two[0] == found.two[1]:
         raise WrongData("two people say that a clock is right, and they are one")
     if isinstance(found, _What):
         usual = data.startswith(b'{"what":') and _is_plain(data)
     else:
-        open_ = isinstance(found, _Decision | _Refusal | _Fault)
+        open_ = isinstance(found, _Decision | _Refusal | _Fault | OpenedData)
         usual = not open_ and _encode(found) == data
-    wrong = "" if usual else wrong_form(data, SHAPES[kind]) or _too_large(data)
-    if wrong:
+    wrong: object = "" if usual else wrong_json(data, 1)
+    if isinstance(wrong, str) and wrong:
+        raise WrongData(wrong)
+    if not usual and (wrong := too_large(data)):
         raise WrongData(wrong)
 
 
-def _too_large(data: bytes) -> str:
+def _game_follows_code(data: bytes, opened: OpenedData) -> bool:
+    """Whether the bytes of `game`, which are hashed, can be found without decoding."""
+    return data.count(b'"code":"%b","game":' % opened.code.encode()) == 1
+
+
+def too_large(data: bytes) -> str:
     """Why an integer in the JSON is out of range; empty if none is."""
     found: list[str] = []
 
@@ -298,9 +340,8 @@ def _is_plain(data: bytes) -> bool:
 def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
     """Yield the errors of a segment's snapshot that can be seen in it alone. `said` is the decoded
     `data`."""
-    wrong = wrong_form(data, Snapshot, {"opened": OpenedData})
-    if wrong:
-        yield f"snapshot: {wrong}"
+    if isinstance(found := wrong_json(data, 1), str):
+        yield f"snapshot: {found}"
     if not ORIGIN.fullmatch(said.origin):
         yield f"the origin {said.origin!r} is none of a table's record"
     if not all(map(HEX64.fullmatch, (said.chain, *said.frontier))):
@@ -309,6 +350,11 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
         yield "a cursor in the snapshot under another device's name"
     if not all(HEX16.fullmatch(at.chain) for at in said.cursors.values()):
         yield "the chain of a cursor in the snapshot that is not 16 digits 0 to 9 and a to f"
+    if said.opened:
+        if not _game_follows_code(data, said.opened):
+            yield "snapshot: the game of opened does not follow its code"
+        if wrong := wrong_opened(said.opened, seq):
+            yield f"snapshot: opened: {wrong}"
     begun = bool(said.opened), bool(said.certificate)
     if said.segment == 1 and (any(begun) or seq != 1):
         yield "segment 1 does not begin the record"

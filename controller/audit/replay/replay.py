@@ -25,6 +25,7 @@ from controller.audit.format.records import (
     Snapshot,
     encode,
 )
+from controller.audit.format.validation import same_value
 from controller.audit.log import RecordOpening
 from controller.audit.read.lookup import EffectOutline, decode_outline
 from controller.audit.read.reader import ASK
@@ -214,7 +215,7 @@ class RecordReplay:
     def _snapshot(self, place: RecordPosition, snapshot: Snapshot) -> None:
         state = bytes(snapshot.state)
         if self._begun:
-            if self._standing is None and state != encode(self.state):
+            if self._standing is None and not same_value(state, encode(self.state)):
                 raise ReplayMismatch(
                     self._record,
                     f"{place}: its state is not what the decisions before it come to",
@@ -282,7 +283,7 @@ class RecordReplay:
         answer = self._answer(place, record, said)
         made = _made(said, answer)
         taken = isinstance(answer, Decision)
-        if taken != (record.kind == "decision") or encode(made) != bytes(record.data):
+        if taken != (record.kind == "decision") or not same_value(record.data, encode(made)):
             read = decode_decision if record.kind == "decision" else decode_refusal
             raise self._disagrees(place, record, _difference(read(record.data), made))
         if isinstance(answer, Decision):

@@ -361,10 +361,6 @@ def _begins_round(row: Strict, number: int) -> bool:
     return [one.round for one in found if one.type == "WagersLocked"] == [number]
 
 
-_ADOPTED: Final = b'"what":"adopted"'
-"""Two people have accepted the log of a device."""
-
-
 class Continuity:
     """The expected continuation of the records read so far."""
 
@@ -432,7 +428,7 @@ class Continuity:
         starts, rounds = self._day_starts(self._day, utcs[0], utcs[-1]), self._rounds(rows)
         if starts is None or rounds is None:
             return False
-        if "link" in kinds and any(map(_adopts, rows)):
+        if "link" in kinds and any(_adopted(row) is not None for row in rows):
             return False
         if not self._advance_cursors(
             [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
@@ -497,11 +493,11 @@ class Continuity:
             yield from self._timed(ClockReading(row.boot, row.utc, row.mono, row.kind == "clock"))
         if row.cause is not UNSET and not 0 < row.cause < seq:
             yield f"its cause {row.cause} is no record before it"
-        adopts = _adopts(row)
+        adopted = _adopted(row)
         if row.cursor is not UNSET:
-            yield from self._at_cursor(row.cursor, adopts)
-        if adopts:
-            self.adopted.add(_device(row))
+            yield from self._at_cursor(row.cursor, adopted is not None)
+        if adopted is not None:
+            self.adopted.add(adopted)
         if boots.unusual:
             boots.check_order(row.kind)
 
@@ -579,17 +575,20 @@ class Continuity:
         self._moved.add(device)
 
 
-def _adopts(row: Strict) -> bool:
-    """Whether two people accept the log of a device in this record."""
-    return row.kind == "link" and _ADOPTED in bytes(row.data)
-
-
-class _OfDevice(Struct, frozen=True):
+class _Link(Struct, frozen=True):
+    what: Any = None
     device: Any = None
 
 
-def _device(row: Strict) -> str:
-    return str(msgspec.json.decode(row.bytes, type=_OfDevice).device)
+def _adopted(row: Strict) -> str | None:
+    """The device whose log two people accept in this record; None if they accept none."""
+    if row.kind != "link":
+        return None
+    try:
+        found = msgspec.json.decode(row.bytes, type=_Link)
+    except UNREADABLE:
+        return None
+    return str(found.device) if found.what == "adopted" else None
 
 
 def _step_error(device: str, before: int, seq: int) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -27,7 +27,13 @@ from controller.audit.format.hole_cards import (
     check,
 )
 from controller.audit.format.records import DeviceCursor, OpenedData, Record, RecordActor, encode
-from controller.audit.format.validation import UNREADABLE, Strict, StrictBy, check_data
+from controller.audit.format.validation import (
+    UNREADABLE,
+    Strict,
+    StrictBy,
+    check_data,
+    too_large,
+)
 from controller.audit.read.retirements import RetiredCard
 from controller.audit.release import PROCEDURE, source_hash
 from controller.audit.replay import OtherProcedure, RecordReplay
@@ -176,10 +182,7 @@ def _revealed_error(event: _CardEvent) -> str:
 DECIDED: Final = frozenset(("decision", "refusal"))
 _EVENT: Final = b'{"event":{"type":"'
 _TYPE: Final = len(_EVENT)
-_ACTOR: Final = b'"actor":'
-_SEALED: Final = b'"sealed":"'
-_SEAL: Final = 160
-"""More bytes than there are from the sealed copy to the end."""
+_ACTOR: Final = b'","actor":'
 _BEGIN: Final = _TYPE + 4
 _MOST_OPEN: Final = 256
 """More than the number of event types."""
@@ -192,8 +195,18 @@ class _TypedEvent(Struct, frozen=True, gc=False):
 
 class _WithEvent(Struct, frozen=True, gc=False):
     event: _TypedEvent
+    sealed: Any = None
 
 
+class _ActingEvent(Struct, frozen=True, gc=False):
+    actor: Actor
+
+
+class _WithActor(Struct, frozen=True, gc=False):
+    event: _ActingEvent
+
+
+_read_actor: Final = msgspec.json.Decoder(_WithActor).decode
 _read_event: Final = msgspec.json.Decoder(_WithEvent).decode
 
 
@@ -243,7 +256,8 @@ class DecisionReplay:
         if self._replay is not None and code is None:
             self.again += 1
             data = row.bytes
-            return self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
+            wrong = self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
+            return wrong or too_large(data)
         if code is not None:
             self.other_code[code] += 1
         else:
@@ -321,18 +335,25 @@ def _as_record(row: Strict) -> Record:
 
 def _wrong_seal(row: Strict, data: bytes) -> str:
     """Check that only a face-down card has a sealed copy."""
-    sealed = row.kind == "decision" and _SEALED in data[-_SEAL:]
-    if sealed and event_type(data) not in LAID_EVENTS:
-        return f"something is sealed that does not belong to {event_type(data)}"
+    if row.kind != "decision" or (b"seal" not in data and b"\\" not in data):
+        return ""
+    found = _read_event(data)
+    if found.sealed is not None and found.event.type not in LAID_EVENTS:
+        return f"something is sealed that does not belong to {found.event.type}"
     return ""
 
 
 def _wrong_actor(row: Strict, data: bytes) -> str:
-    """Check that the record and its event name the same actor.
-
-    For replayed decisions, which have one encoding.
-    """
-    if not data.startswith(_actor(row.by), data.find(_ACTOR) + len(_ACTOR)):
+    """Check that the record and its event name the same actor."""
+    end = data.find(b'"', _TYPE)
+    usual = data.startswith(_EVENT) and data.startswith(_ACTOR, end)
+    if usual and data.startswith(_actor(row.by), end + len(_ACTOR)):
+        return ""
+    try:
+        same = _read_actor(data).event.actor == Actor(row.by.role, row.by.name, row.by.seat)
+    except UNREADABLE:
+        same = False
+    if not same:
         return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
     return ""
 

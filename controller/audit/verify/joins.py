@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem, VerifierKey
 from controller.audit.format.segments import HEADER_SIZE
+from controller.audit.format.validation import same_value
 from controller.audit.read.retirements import (
     RetiredCard,
     RetiredPart,
@@ -162,7 +163,7 @@ def _of_edges(
         ("state of the procedure", said.decided, found.decided),
     )
     wrong = [name for name, theirs, ours in pairs if theirs != ours]
-    if not wrong and found.state and said.state != found.state:
+    if not wrong and found.state and not same_value(said.state, found.state):
         wrong = ["state of the procedure"]
     if wrong:
         what = f"its snapshot has another {wrong[0]} than the segment before it ends with"

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from controller.audit.errors import NoRecord
-from controller.audit.format.merkle import Hash
+from controller.audit.format.merkle import EMPTY_ROOT, Hash
 from controller.audit.format.notes import Certificate, VerifierKey
 from controller.audit.format.records import OpenedData
 from controller.audit.format.segments import DIRECTORY, HEADER_SIZE, NAME
@@ -150,7 +150,7 @@ class _Verification:
         self._joins = SegmentJoins()
         self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
         self._holes.start_with(*self._retired.face_down)
-        self._roots: dict[int, Hash] = {}
+        self._roots: dict[int, Hash] = {0: EMPTY_ROOT}
         self._spans: list[tuple[int, int, int]] = []
         """Number of each segment, and tree size before and after it."""
         self._deferred: list[DeferredCheckpoint] = []
