@@ -5,7 +5,7 @@ Our subcommands are in COMMANDS; other packages add theirs under the entry point
 `controller.commands`. Only the module of the command that was asked for is imported.
 """
 
-import controller.early_signals  # noqa: F401 - must be first: it handles signals from here on
+from controller import early_signals  # must be first: it handles signals from here on
 
 # isort: split
 import argparse
@@ -17,7 +17,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.commands import BrokenCommand, Register, dispatch, exit_code_of, load
+from controller.commands import (
+    BrokenCommand,
+    Register,
+    dispatch,
+    exit_code_of,
+    load,
+    prepare_process,
+)
 from controller.errors import EXIT_USAGE, UsageProblem
 
 GROUP = "holecard.commands"
@@ -68,16 +75,27 @@ examples:
 
 Data goes to stdout, words for people to stderr. Exit codes: 0 done; 1 the answer is no, or a
 record is not as it must be; 2 wrong arguments, a wrong file, or a place without the right record;
-70 a command cannot be loaded; 74 the output or a record cannot be written any more;
-130 interrupted; 141 the reader of the output has gone.
-`holecard COMMAND --help` explains a command.
+70 a command cannot be loaded, or an error of this software; 74 the output or a record cannot be
+written any more; 130 interrupted; 141 the reader of the output has gone.
+`holecard COMMAND --help` explains a command. A report of an error of this software is a file, which
+is named; with HOLECARD_TRACEBACK=1 it is printed instead.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `holecard` with these arguments. Returns its exit code."""
-    arguments = sys.argv[1:] if argv is None else list(argv)
-    return exit_code_of(lambda: _run(arguments))
+    if argv is not None:
+        arguments = list(argv)
+        return exit_code_of(lambda: _run(arguments))
+    prepare_process()
+    code = exit_code_of(_run_program)
+    early_signals.end_at_interrupts()  # from here on Python cleans up
+    return code
+
+
+def _run_program() -> int:
+    early_signals.raise_interrupts()
+    return _run(sys.argv[1:])
 
 
 def _run(arguments: list[str]) -> int:

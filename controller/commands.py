@@ -10,16 +10,18 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import json
 import os
 import resource
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from controller.crash_report import complain, no_tracebacks, report_defect
 from controller.errors import (
     EXIT_BROKEN,
     EXIT_INTERRUPTED,
@@ -119,6 +121,28 @@ def help_text(
 # --- running them -----------------------------------------------------------------------------
 
 
+def prepare_process() -> None:
+    """Make the standard streams usable, whatever the caller has closed, and errors readable.
+
+    A file that is opened later must not get the number of a closed stream: what is printed would be
+    written into it. Characters that the terminal cannot encode are escaped.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        mode = os.O_WRONLY if number else os.O_RDONLY
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, mode)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+    no_tracebacks()
+
+
 def run(argv: Sequence[str], register: Register) -> int:
     """Run the command named by `argv[0]`, which `register` declares, and return the exit code."""
     return exit_code_of(lambda: dispatch(argv, register))
@@ -177,7 +201,8 @@ def _name_of(register: Register) -> str:
 
 
 def exit_code_of(call: Callable[[], int]) -> int:
-    """Call `call` and return its exit code. Errors of users and of output become one message."""
+    """Call `call` and return its exit code. Errors of users and of output become one message, and
+    so does a defect: no exception but KeyboardInterrupt in its very last lines leaves."""
     try:
         try:
             code = call()
@@ -186,25 +211,39 @@ def exit_code_of(call: Callable[[], int]) -> int:
         if sys.stdout is not None:  # a closed pipe is noticed here, not at Python's exit
             sys.stdout.flush()
     except CommandError as problem:
-        print(f"{PROGRAM}: {problem.message}", file=sys.stderr)
-        return problem.exit_code
+        complain(f"{PROGRAM}: {problem.message}")
+        code = problem.exit_code
     except BrokenPipeError:
-        _discard_output()
-        return EXIT_PIPE
-    except OSError as problem:
-        if problem.errno not in OUT_OF_SPACE:
-            raise
-        say(f"the output cannot be written: {problem.strerror}")
-        _discard_output()
-        return EXIT_OUTPUT
+        code = EXIT_PIPE
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        code = EXIT_INTERRUPTED
+    except OSError as problem:
+        code = _system_error(problem)
+    except Exception as problem:  # noqa: BLE001 - the outermost frame: a defect of ours
+        complain(f"{PROGRAM}: {report_defect(problem)}")
+        code = EXIT_BROKEN
+    _end_output()
     return code
 
 
-def _discard_output() -> None:
-    """Send what is still buffered nowhere, or Python would complain about it when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _system_error(problem: OSError) -> int:
+    """Report an error of the operating system that the command did not expect."""
+    if problem.errno in OUT_OF_SPACE:
+        complain(f"{PROGRAM}: the output cannot be written: {problem.strerror}")
+        return EXIT_OUTPUT
+    complain(f"{PROGRAM}: {report_defect(problem)}")
+    return EXIT_BROKEN
+
+
+def _end_output() -> None:
+    """Write what is buffered, or send it nowhere: Python would complain about it when it exits."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 # --- output -----------------------------------------------------------------------------------
@@ -232,7 +271,7 @@ def print_bytes(data: bytes) -> None:
 
 def say(text: str) -> None:
     """Print a line for people on stderr."""
-    print(f"{PROGRAM}: {printable(text)}", file=sys.stderr)
+    complain(f"{PROGRAM}: {printable(text)}")
 
 
 # --- checks of arguments ----------------------------------------------------------------------

@@ -3,8 +3,10 @@
 import importlib.metadata
 import os
 import pickle
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -105,9 +107,41 @@ def test_a_wrong_argument_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("_hello")
-def test_a_bug_is_not_taken_for_a_users_mistake() -> None:
-    with pytest.raises(ValueError, match="a bug"):
-        cli.main(["hello", "--name", "bug"])
+def test_a_bug_is_one_line_and_a_report(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for a user's mistake, and its traceback is in a file."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert cli.main(["hello", "--name", "bug"]) == 70
+    out, err = capsys.readouterr()
+    (report,) = tmp_path.glob("holecard-*.txt")
+    line = "internal error: ValueError: a bug"
+    assert re.fullmatch(rf"holecard: {line} \(.*/hello_command.py:\d+\); .*: {report}\n", err)
+    assert (out, report.stat().st_mode & 0o777) == ("", 0o600)
+    assert "Traceback (most recent call last)" in report.read_text()
+
+
+@pytest.mark.usefixtures("_hello")
+def test_a_bug_whose_report_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    assert cli.main(["hello", "--name", "bug"]) == 70
+    err = capsys.readouterr().err
+    assert "no report can be written (no such file or directory)" in err
+    assert err.endswith("; HOLECARD_TRACEBACK=1 prints the traceback\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("_hello")
+def test_a_bug_can_be_printed_with_its_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLECARD_TRACEBACK", "1")
+    assert cli.main(["hello", "--name", "bug"]) == 70
+    err = capsys.readouterr().err
+    assert err.startswith("holecard: internal error: ValueError: a bug (")
+    assert "Traceback (most recent call last)" in err
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from msgspec.structs import replace
 
+from controller.cli import main
 from controller.errors import UsageProblem
 from controller.procedure.engine import Procedure
 from controller.procedure.model.events import Event
@@ -14,6 +18,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.sim.scripts.format import read_scripts
 from controller.sim.scripts.runner import play_script, procedure_for
 from hil.table.scripts.over_wire import over_wire, playing
+from tests.support.sim.a_round import ROUND
 from tests.support.system.findings import findings
 from tests.support.table.simulated.scripted import scripts
 
@@ -81,3 +86,50 @@ def test_what_cannot_stand_at_a_table_is_said_before_anything_is_begun() -> None
         over_wire([(every, procedure_for(scripted))]),
     ):
         pass
+
+
+# --- a table that fails -----------------------------------------------------------------------
+
+Answers = Callable[[httpx.Request], httpx.Response]
+ERROR = b'{"error": {"code": "too_much", "what": "too many requests", "wait": 2}}'
+
+
+def _answers(status: int, content: bytes) -> Answers:
+    return lambda request: httpx.Response(status, content=content, request=request)
+
+
+def _resets(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadError("connection reset by peer", request=request)
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (_answers(429, ERROR), "TooMuch: 429 too_much: too many requests"),
+        (_answers(503, b"<html>"), "Stopped: 503 no_api: that is no answer of the control API"),
+        (_resets, "Unreachable: "),
+    ],
+)
+def test_a_table_that_cannot_be_closed_is_one_line(
+    answers: Answers,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Under load the last act, which closes the table, was refused with 429."""
+    usual = httpx.AsyncHTTPTransport.handle_async_request
+
+    async def asked(to: httpx.AsyncHTTPTransport, request: httpx.Request) -> httpx.Response:
+        if b"TableClosed" in request.content:
+            return answers(request)
+        return await usual(to, request)
+
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", asked)
+    file = tmp_path / "round.json"
+    file.write_text(json.dumps({"schema": 1, "rounds": [ROUND]}))
+    assert main(["script", "run", str(file), "--over", "wire"]) == 70
+    err = capsys.readouterr().err
+    (line,) = (line for line in err.splitlines() if line.startswith("holecard: "))
+    assert f"the table has failed: {words}" in line
+    assert "Traceback" not in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from controller.sim.scripts.command import (
     ENGINE,
+    OverFailed,
     PlaysScript,
     run_rounds,
     run_scripts,
@@ -14,6 +15,7 @@ from controller.sim.scripts.runner import RoundResult, RoundWatcher, ScriptStart
 
 __all__ = [
     "ENGINE",
+    "OverFailed",
     "PlaysScript",
     "RoundResult",
     "RoundWatcher",

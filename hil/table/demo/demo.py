@@ -32,6 +32,7 @@ from controller.audit.read.lookup import first_head
 from controller.audit.text import verify_report_lines
 from controller.audit.verify import VerifyReport, verify
 from controller.commands import print_json
+from controller.crash_report import complain
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, printable
 from controller.games import game_of_table
 from controller.procedure.model.effects import Prompt, Tell
@@ -44,15 +45,14 @@ from hil.table.page import Desk, ServedGame, bench_page
 from hil.table.robots import (
     ROBOT_TIMEOUT,
     SEATS,
-    ApiProblem,
+    TABLE_FAULTS,
     Console,
     RandomPlayers,
     Robot,
     RobotOptions,
-    RobotStuck,
     SeatClaims,
     SharedRobot,
-    Unreachable,
+    fault_text,
     open_console,
 )
 from hil.table.setup import (
@@ -324,7 +324,6 @@ def same_standing_bets(deals: TableContent) -> TableContent:
     return replace(deals, standing={str(seat): usual for seat in SEATS})
 
 
-FAULTS: Final = (ApiProblem, DidNotServe, RobotStuck, TimeoutError, Unreachable)
 _START_CODES: Final = (1, 2)
 """Exit codes of a daemon that did not start: a damaged record, or an invalid configuration. The
 demo exits with the same code."""
@@ -345,11 +344,9 @@ def show(args: argparse.Namespace) -> int:
         demo = Demo(plan, screen, folder)
         try:
             interrupted = _run(demo)
-        except FAULTS as problem:
+        except TABLE_FAULTS as problem:
             screen.stop()
-            text = str(problem) or "nothing came of it in time"
-            why = f"the table has failed: {type(problem).__name__}: {text}"
-            print(f"holecard: demo: {why}", file=sys.stderr)
+            complain(f"holecard: demo: {fault_text(problem)}")
             code = problem.code if isinstance(problem, DidNotServe) else 0
             return code if code in _START_CODES else EXIT_BROKEN
         finally:
@@ -369,7 +366,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def _run(demo: Demo) -> bool:
-    """Run the demo. Returns whether it was interrupted. Raises UsageProblem and FAULTS."""
+    """Run the demo. Returns whether it was interrupted. Raises UsageProblem and TABLE_FAULTS."""
 
     async def whole() -> None:
         task = asyncio.current_task()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hil.table.robots.api_client import PREFIX, Api, ApiProblem, Screen, Unreachable
-from hil.table.robots.console import Console, open_console, state_of
+from hil.table.robots.console import TABLE_FAULTS, Console, fault_text, open_console, state_of
 from hil.table.robots.players import RandomPlayers
 from hil.table.robots.robot import (
     ROBOT_TIMEOUT,
@@ -24,6 +24,7 @@ __all__ = [
     "PREFIX",
     "ROBOT_TIMEOUT",
     "SEATS",
+    "TABLE_FAULTS",
     "Api",
     "ApiProblem",
     "Console",
@@ -41,6 +42,7 @@ __all__ = [
     "TableSurroundings",
     "Unreachable",
     "card_of",
+    "fault_text",
     "open_console",
     "state_of",
     "wire_name",

@@ -200,7 +200,10 @@ class Api:
             raise _unreachable(self.where, problem) from None
         if response.is_error:
             raise problem_of(response.status_code, response.content)
-        return msgspec.json.decode(response.content, type=kind)
+        try:
+            return msgspec.json.decode(response.content, type=kind)
+        except msgspec.DecodeError:
+            raise problem_of(response.status_code, response.content) from None
 
     async def views(self, token: str) -> AsyncGenerator[View, None]:
         """Yields the views of one stream until it ends. Raises Unreachable and ApiProblem."""

@@ -21,10 +21,20 @@ from controller.api.contract.view import View
 from controller.procedure.model.row import Refused
 from controller.procedure.model.state import State
 from controller.table.memory import TableDisplay
-from hil.table.robots.api_client import Api, NoScreen, NotNow, Pin, Screen, Unreachable
-from hil.table.robots.robot import ROBOT_TIMEOUT, Who
-from hil.table.setup import DEALER, FLOOR, SECOND, until
+from hil.table.robots.api_client import (
+    Api,
+    ApiProblem,
+    NoScreen,
+    NotNow,
+    Pin,
+    Screen,
+    Unreachable,
+)
+from hil.table.robots.robot import ROBOT_TIMEOUT, RobotStuck, Who
+from hil.table.setup import DEALER, FLOOR, SECOND, DidNotServe, until
 
+TABLE_FAULTS: Final = (ApiProblem, DidNotServe, RobotStuck, TimeoutError, Unreachable)
+"""The exceptions with which a table that is played by robots fails."""
 READY: Final = "ready"
 """The state of a device that can be used."""
 _FIRST: Final = Pin(FLOOR.badge, FLOOR.pin)
@@ -146,6 +156,12 @@ async def watched(made: _C) -> AsyncIterator[_C]:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+
+
+def fault_text(problem: Exception) -> str:
+    """What is reported of one of TABLE_FAULTS."""
+    text = str(problem) or "no answer in time"
+    return f"the table has failed: {type(problem).__name__}: {text}"
 
 
 def shown_of(view: View) -> TableDisplay:

@@ -30,6 +30,7 @@ from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State, Step
 from controller.sim.play import ScriptVault
 from controller.sim.scripts import (
+    OverFailed,
     PlaysScript,
     RoundResult,
     RoundWatcher,
@@ -39,12 +40,14 @@ from controller.sim.scripts import (
 )
 from hil.table.robots import (
     ROBOT_TIMEOUT,
+    TABLE_FAULTS,
     Console,
     MimicPlayers,
     PlayerChoice,
     Robot,
     RobotOptions,
     RobotStuck,
+    fault_text,
     open_console,
 )
 from hil.table.scripts.shoe import rounds_of, shoe_of
@@ -87,16 +90,20 @@ def over_wire(rounds: Sequence[_Round]) -> Iterator[PlaysScript]:
     fails."""
     for scripted, procedure in rounds:
         check_recordable(scripted, procedure)
-    with (
-        TemporaryDirectory(prefix="holecard-wire-") as folder,
-        playing(Path(folder), rounds) as runner,
-    ):
-        yield runner.play
+    try:
+        with (
+            TemporaryDirectory(prefix="holecard-wire-") as folder,
+            playing(Path(folder), rounds) as runner,
+        ):
+            yield runner.play
+    except TABLE_FAULTS as problem:
+        raise OverFailed(fault_text(problem)) from problem
 
 
 @contextmanager
 def playing(folder: Path, rounds: Sequence[_Round]) -> Iterator[ScriptRunner]:
-    """Yields a runner in this folder, where the record remains. Raises UsageProblem and FAULTS."""
+    """Yields a runner in this folder, where the record remains. Raises UsageProblem and
+    TABLE_FAULTS."""
     with asyncio.Runner() as loop:
         stack = AsyncExitStack()
         try:

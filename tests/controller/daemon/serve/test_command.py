@@ -512,7 +512,11 @@ def test_who_ignores_a_signal_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) 
     former = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        early_signals.watch(["other-program", "doctor"])
+        assert signal.getsignal(signal.SIGINT) is former[signal.SIGINT]
         early_signals.watch(["holecard", "doctor"])
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+        early_signals.raise_interrupts()
         assert signal.getsignal(signal.SIGINT) is former[signal.SIGINT]
         early_signals.watch(["holecard", "serve"])
         early_signals.watch(["holecard", "serve"])
