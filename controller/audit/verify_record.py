@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the record of a table. Written from FORMAT.md alone; shares no code with what writes one.
+"""Verifies the record of a table: bytes, chain, signatures, cards, and every payment.
 
-One file that needs nothing but Python 3.9, so that it can be carried with a record; signatures need
-the package `cryptography`. Give it a copy, or the record of a table that is off: what is being
-written at the moment looks like a write that was cut off.
+Written from FORMAT.md and the rule sheets alone; it shares no code with the controller. Each hand
+and side bet is settled again from the recorded cards, wagers, decisions and options. One file for
+Python 3.9, so that it can be shipped with a record; signatures need the package `cryptography`.
+Verify a copy, or a record that no controller writes: a write in progress looks like an incomplete
+one.
 
 Exit codes: 0 right, 1 something is wrong, 2 usage, 3 right as far as it could be checked.
 """
@@ -23,10 +25,12 @@ import time
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 VERDICTS = ("right", "wrong", "usage", "right as far as it could be checked")
@@ -56,7 +60,13 @@ class Wrong(Exception):
 
 # --- fields and types: NAME:TYPE in the page's order; ? may be absent, * more may follow ----------
 
-INTEGERS = {"1": (1, 1), "integer": (0, 2**63 - 1), "u32": (0, 2**32 - 1), "card": (0, 51)}
+INTEGERS = {
+    "1": (1, 1),
+    "int": (-(2**63), 2**63 - 1),
+    "integer": (0, 2**63 - 1),
+    "u32": (0, 2**32 - 1),
+    "card": (0, 51),
+}
 STRINGS = {
     "string": r"[\s\S]*",
     "hex16": "[0-9a-f]{16}",
@@ -122,7 +132,8 @@ def _fits(value: Any, kind: str) -> bool:
         return isinstance(value, str) and re.fullmatch(STRINGS[kind], value) is not None
     if kind == "typed":
         return isinstance(value, dict) and isinstance(value.get("type"), str)
-    return kind == "any" or isinstance(value, dict if kind == "object" else type(None))
+    types = {"object": dict, "bool": bool}
+    return kind == "any" or isinstance(value, types.get(kind, type(None)))
 
 
 @lru_cache(maxsize=64)
@@ -543,6 +554,1696 @@ class Segment:
         return stop if zero and not whole else -1
 
 
+# --- settlement: the rule sheets as data ----------------------------------------------------------
+
+MAX_MONEY, FACE_DOWN = 10**12, -1
+SIDE_BETS = ("diamond", "buster", "toke_main", "toke_buster")
+BETS = ("main", *SIDE_BETS)
+BEFORE_CARDS = ("shuffle_needed", "shuffling", "loading")
+BETWEEN_ROUNDS = (*BEFORE_CARDS, "burning", "wagering")
+TAKES_CARD = ("dealing", "hand_card", "dealer_late", "dealer_card")
+NO_CARD = (
+    *("naturals", "insurance", "insurance_confirm", "insurance_close", "check", "turn"),
+    *("double_confirm", "split_confirm", "reveal", "paying", "clearing"),
+)
+IN_ROUND = (*TAKES_CARD, *NO_CARD)
+STOPPED = ("held", "card_entry", "card_confirm", "device", "felt")
+OPEN = (*BETWEEN_ROUNDS, *IN_ROUND, *STOPPED, "refill", "relief_burn")
+CHOICES = ("hit", "stand", "double", "split", "surrender")
+
+# How each bet is settled at each moment: conditions, outcome, odds, why. The first row applies
+# whose conditions hold: facts of the hand and the dealer's cards, or options with a value (without
+# one: the game has the option); `!` negates. Odds are written out, or the option that has them.
+# `rest` gives back what doubles added; otherwise the outcome says what is given back.
+PAY_ROWS = """
+main card:
+bust | lose | - | bust
+instant21 | instant21 | instant.pays_21 | instant21
+instant6 | instant6 | instant.pays_count | instant6
+main surrender:
+doubled surrender.of_doubled=original_bet | surrender | rest | surrender
+| surrender | - | surrender
+main even_money:
+| even_money | 1:1 | even_money
+main blackjack:
+suited | blackjack | blackjack.pays_diamonds | blackjack_in_diamonds
+| blackjack | blackjack.pays | blackjack
+main end:
+original_only !natural first | lose | rest | dealer_blackjack
+original_only !natural | push | - | original_bets_only
+dealer_blackjack !natural | lose | - | dealer_blackjack
+dealer_blackjack blackjack.tie=push | push | - | dealer_blackjack
+natural pushes_22 blackjack.paid=at_settlement | push | - | dealer_22
+natural pushes_many blackjack.paid=at_settlement | push | - | dealer_bust_push
+natural suited | blackjack | blackjack.pays_diamonds | blackjack_in_diamonds
+natural | blackjack | blackjack.pays | blackjack
+pushes_22 | push | - | dealer_22
+pushes_many | push | - | dealer_bust_push
+wins total_21 !wins.pays_21=1:1 | win | wins.pays_21 | wins_21
+wins dealer_bust | win | 1:1 | dealer_busts
+wins | win | 1:1 | against_total
+ties | push | - | against_total
+| lose | - | against_total
+diamond deal:
+ace_and_ten diamonds | win | bonus.diamond.pays | diamond_blackjack
+| lose | - | no_diamond_blackjack
+insurance check:
+| lose | - | no_dealer_blackjack
+insurance end:
+| win | insurance.pays | dealer_blackjack
+buster end:
+dealer_bust count_pays | win | bonus.buster.pays | dealer_busts
+dealer_bust | lose | - | dealer_busts
+| lose | - | dealer_stands
+"""
+SETTLED_LIKE = {"toke_buster": "buster"}
+# The outcome of a toke bet that rides on a hand, by the outcome of the hand.
+RIDES_AS = dict.fromkeys(("blackjack", "even_money", "instant21", "instant6"), "win")
+RIDES_AS["surrender"] = "lose"
+# What the floor may rule after an irregularity for which the jurisdiction lists no ways.
+WAYS = """
+face_up_card discard void; error_card use_next burn void; error_card_exposed deal_on burn void;
+dealer_overdrew burn; dealer_card_missed dealer_last void; shoe_ran_out reshuffle void;
+seat_missed dead_hand void; seat_shorted second_card_last void;
+card_unreadable enter_card burn void; deck_suspect decks_out resume;
+hole_exposed resume void; hole_unchecked resume void;
+out_of_turn resume void; insurance_dispute resume reopen_insurance void; misdeal void resume;
+device_lost device_check void; restarted felt_check void; player_absent stand_hand resume void;
+hole_mismatch resume void decks_out; unknown_card decks_out enter_card discard;
+dealer_relieved burn resume; floor_called resume void
+"""
+RULINGS = {what: ways for what, *ways in map(str.split, WAYS.split(";"))}
+OUTLIVE_VOID = ("deck_suspect", "unknown_card", "dealer_relieved")
+DUPLICATE_HOLE = "the hole card is a duplicate"
+
+# Options that settlement reads or that do not concern it; another one that is set is unknown.
+OPTIONS = """
+decks decisions.by dealer.soft_17 dealer.peek dealer.push_22 dealer.push_bust_cards
+dealer.no_peek_takes blackjack.pays blackjack.pays_diamonds blackjack.tie blackjack.ten_up
+blackjack.paid wins.pays_21 split.max_hands split.match split.aces_one_card split.aces_again
+double.on double.max_total double.ace_is_one_with_ten double.times double.after_split
+double.natural double.for_less surrender.when surrender.of_doubled instant.pays_21
+instant.cards_21 instant.pays_count instant.cards_count instant.on_split insurance.offered
+insurance.pays insurance.max even_money.offered bonus.diamond.pays bonus.diamond.first_round_only
+bonus.buster.pays toke.allowed money.rounding money.unit limits.table_payout
+shuffle.cut_cards_behind shuffle.max_rounds burn.on_shuffle burn.on_dealer settle.order
+payout.floor_from chips
+"""
+NEEDED = ("decks", "blackjack.pays", "blackjack.tie", "dealer.soft_17", "split.max_hands")
+
+
+class NotJudged(Exception):
+    """Settlement cannot be checked: the record uses something that this file does not know."""
+
+
+def _flat(options: Json, above: str = "") -> Json:
+    """The options by their dotted paths. Odds and pay tables are values."""
+    found: Json = {}
+    for name, value in options.items():
+        inner = isinstance(value, dict) and value.keys() != {"pays", "on"}
+        if inner and not all(key.isdecimal() for key in value):
+            found.update(_flat(value, f"{above}{name}."))
+        else:
+            found[above + name] = value
+    return found
+
+
+def _value(card: int) -> int:
+    """An ace is 1, a picture card 10."""
+    return min(card % 13 + 1, 10)
+
+
+def _total(cards: list[int]) -> tuple[int, bool]:
+    """The best total, and whether an ace counts 11 in it."""
+    hard = sum(map(_value, cards))
+    soft = hard <= 11 and any(_value(card) == 1 for card in cards)
+    return hard + 10 * soft, soft
+
+
+def _blackjack(cards: list[int]) -> bool:
+    return len(cards) == 2 and _total(cards)[0] == 21
+
+
+class Game:
+    """The game in `opened`: options, jurisdiction, pay rows."""
+
+    def __init__(self, data: Json) -> None:
+        options, rules = data.get("options"), data.get("jurisdiction")
+        if not isinstance(options, dict) or not isinstance(rules, dict) or "ways" not in rules:
+            raise NotJudged("the game in opened has no options and jurisdiction as known here")
+        self.options, self.rules = _flat(options), rules
+        self.seats = data.get("seats", 7)
+        limits = [f"limits.{bet}.{end}" for bet in BETS for end in ("min", "max", "step")]
+        unknown = self.options.keys() - {*OPTIONS.split(), *limits}
+        unknown = {path for path in unknown if self.options[path] not in (None, False, 0, [])}
+        unknown |= {path for path in NEEDED if self.options.get(path) is None}
+        if unknown:
+            raise NotJudged(f"options are unknown here or missing: {', '.join(sorted(unknown))}")
+        key = ""
+        self.rows: dict[str, list[Any]] = {}  # by bet and moment: conditions, outcome, odds, why
+        for line in PAY_ROWS.strip().split("\n"):
+            if line.endswith(":"):
+                key = line[:-1]
+                self.rows[key] = []
+                continue
+            conditions, *found = (cell.strip() for cell in line.split("|"))
+            asked = [word for word in conditions.split() if not self.holds(word)]
+            if not any("." in word for word in asked):
+                self.rows[key].append((asked, *found))
+
+    def __getitem__(self, path: str) -> Any:
+        return self.options.get(path)
+
+    def holds(self, condition: str) -> bool:
+        """Whether the condition is about an option, and is met."""
+        path, _, value = condition.lstrip("!").partition("=")
+        had = self.options.get(path)
+        text = f"{had['pays']}:{had['on']}" if isinstance(had, dict) and "on" in had else had
+        met = text == value if value else bool(had)
+        return "." in path and met != condition.startswith("!")
+
+    def odds(self, text: str, count: int) -> Json | None:
+        """The odds of a pay row; of a pay table those for so many cards."""
+        if text in ("-", "rest"):
+            return None
+        found = self.options.get(text) if "." in text else None
+        if isinstance(found, dict) and "on" not in found:
+            found = found.get(str(min(count, max(map(int, found)))))
+        pays, _, on = text.partition(":")
+        if isinstance(found, int) or found is None:
+            return {"pays": int(pays if found is None else found), "on": int(on or 1)}
+        return dict(found)
+
+    def rounded(self, amount: int, times: int, over: int) -> int:
+        """The amount x times / over in whole units, rounded as the house rounds."""
+        unit, how = self["money.unit"] or 1, self["money.rounding"] or "floor"
+        whole, rest = divmod(amount * times, over * unit)
+        up = how == "ceil" or (how == "half_up" and 2 * rest >= over * unit)
+        return (whole + (rest > 0 and up)) * unit
+
+    def chips(self, amount: int) -> list[Any]:
+        """The amount in the house's chips, largest first; none if they cannot make it."""
+        counts = []
+        for chip in sorted(self["chips"] or (), key=lambda chip: -chip["value"]):
+            count, amount = divmod(amount, chip["value"])
+            counts += [[count, chip["name"]]] if count else []
+        return counts if amount == 0 else []
+
+    def offers(self, bet: str) -> bool:
+        side = bet.removeprefix("toke_")
+        taken = side == "main" or self[f"bonus.{side}.pays"] is not None
+        return taken and (not bet.startswith("toke_") or bool(self["toke.allowed"]))
+
+    def peeks(self, up: int) -> bool:
+        return {1: "A", 10: "T"}.get(up) in (self["dealer.peek"] or ())
+
+    def needs_two(self, what: str, way: str) -> bool:
+        ruling = self.rules["ways"][what]
+        return bool(ruling.get("two_people")) or way in self.rules["two_people"]
+
+
+# --- settlement: the state of a table -------------------------------------------------------------
+
+# The parts of the `state` of a snapshot with the values of absent fields; what follows from other
+# fields (totals, choices) is left out. `seen` has four bits a card, `bets` of a seat are by name.
+PARTS = """
+state step:"closed" round:0 shoe:{} seen:0 seats:[] hands:[] dealer:[] hole:"" checked:null
+    places:[] dealt:0 turn:0 verdict:0 asked:0 asking:0 due:[] after:"clearing" approved:false won:0
+    burn:0 late:0 quiet:[] spare:null read:-1 holds:[] lost:[] closing:false
+shoe loaded:false rounds:0 rounds_left:-1 decks_out:false
+seats number:0 bets:{} answer:""
+hands seat:0 wager:0 bet:0 number:0 cards:[] doubles:0 split:false natural:false kept:false
+    done:false out:false
+places kind:"hand" seat:0 hand:0 turn:-1
+due seat:0 turn:-1 hand:-1 bet:"" outcome:"" odds:null stake:0 returned:0 why:"" cards:[]
+    floor:false
+spare commitment:"" card:-1 exposed:false entered:false
+holds what:"" back:"" chosen:null options:[] seat:0 card:-1 commitment:"" detail:"" device:"" by:""
+    ruled_by:"" ruled_with:""
+"""
+FIELDS: dict[str, Json] = {}
+for _line in PARTS.replace("\n    ", " ").strip().split("\n"):
+    _name, *_fields_of = _line.split()
+    _pairs = (one.partition(":") for one in _fields_of)
+    FIELDS[_name] = {name: json.loads(value) for name, _, value in _pairs}
+PLAYS, STANDS, BUST, INSTANT_21, INSTANT_COUNT = range(5)
+
+
+def _new(part: str, **given: Any) -> Any:
+    """A part of a state: the fields given, the others as where they are absent."""
+    made = SimpleNamespace(**deepcopy(FIELDS[part]))
+    if part == "state":
+        made.shoe = _new("shoe")
+    vars(made).update(given)
+    return made
+
+
+def _loaded(part: str, data: Any) -> Any:
+    """The same from a snapshot."""
+    if not isinstance(data, dict):
+        raise Wrong("the snapshot's state has a part that is no object")
+    given: Json = {}
+    if part == "seats":  # a bet is a field of its own, or named in `bets`
+        bets = {bet: data.get(bet, 0) for bet in (*BETS, "insurance")} | data.get("bets", {})
+        data = {**data, "bets": {bet: amount for bet, amount in bets.items() if amount}}
+    for name, usual in FIELDS[part].items():
+        value = given[name] = data.get(name, usual)
+        if type(value) is not type(usual) and usual is not None:
+            raise Wrong(f"the snapshot's state: {name} is of another type")
+        if name in FIELDS and isinstance(value, dict):
+            given[name] = _loaded(name, value)
+        elif name in FIELDS and isinstance(value, list):
+            given[name] = [_loaded(name, one) for one in value]
+    return _new(part, **given)
+
+
+def _due(seat: int, bet: str, outcome: str, odds: Any, stake: int, back: int, why: str) -> Any:
+    """A payment, collection or return that the dealer is to make; `turn` is the hand's index."""
+    fields = {"odds": odds, "stake": stake, "returned": back, "why": why}
+    return _new("due", seat=seat, bet=bet, outcome=outcome, **fields)
+
+
+def _moved(due: Any) -> int:
+    """The amount that the dealer moves."""
+    won = due.returned - due.stake
+    return int(won if won > 0 else due.returned or due.stake)
+
+
+class Table:
+    """Deals a round again from the recorded events: what each decision must have come to."""
+
+    def __init__(self, game: Game, state: Any) -> None:
+        self.game, self.state = game, state
+        self.made: list[Json] = []  # the effects of the event that was taken last
+
+    def take(self, event: Json, by: Json) -> None:
+        """Takes an event that the record says was accepted; raises Wrong if it may not be."""
+        self.made, self.by = [], by
+        roles, _, act = EVENTS[event["type"]]
+        if roles == "decision":
+            roles = {"signals": "dealer", "buttons": "player"}.get(
+                self.game["decisions.by"], "dealer player"
+            )
+        own = by["role"] != "player" or event.get("seat", 0) in (0, by.get("seat", 0))
+        self.need(by["role"] in roles.split() and own, f"is not for the {by['role']} to do")
+        getattr(self, act)(self.state, event)
+        while self.state.step in PASSING:
+            getattr(self, self.state.step)(self.state)
+
+    def need(self, holds: bool, why: str) -> None:
+        if not holds:
+            raise Wrong(why)
+
+    def at(self, *steps: str) -> None:
+        if self.state.step not in steps:
+            raise Wrong(f"has no place at the step {self.state.step}")
+
+    def fact(self, kind: str, **fields: Any) -> None:
+        self.made.append({"type": kind, **fields})
+
+    def second(self, event: Json) -> str:
+        """The name of the second person; raises Wrong if there is no other member of staff."""
+        other = event.get("second") or {}
+        staff = other.get("role") in ("dealer", "floor", "surveillance")
+        self.need(staff and other.get("name") != self.by["name"], "needs a second person")
+        return str(other["name"])
+
+    # Opening, shuffle and shoe.
+
+    def open_or_close(self, s: Any, event: Json) -> None:
+        opens = event["type"] == "TableOpened"
+        bank, other = event.get("bank", 0), self.second(event)
+        self.need(event.get("counted_again") in (None, bank), "counts two different banks")
+        self.need(0 <= bank <= MAX_MONEY, "counts an impossible bank")
+        self.at(*(("closed",) if opens else OPEN))
+        if opens or s.step in BETWEEN_ROUNDS:
+            self.need(opens or not s.seats, "closes the table over a wager")
+            self.shut("shuffle_needed" if opens else "closed")
+        else:
+            s.closing = True
+        self.fact("BankCounted", bank=bank, by=self.by["name"], second=other)
+
+    def shut(self, step: str = "closed") -> None:
+        s = self.state
+        shoe = _new("shoe", decks_out=s.shoe.decks_out)
+        self.state = _new("state", step=step, round=s.round, shoe=shoe, lost=s.lost)
+
+    def fresh_felt(self, step: str) -> None:
+        s = self.state
+        spare = None if s.spare and s.spare.exposed else s.spare
+        kept = {name: getattr(s, name) for name in ("round", "shoe", "seen", "lost", "closing")}
+        self.state = _new("state", step=step, spare=spare, **kept)
+
+    def call_shuffle(self, s: Any, event: Json) -> None:
+        self.at("wagering")
+        self.need(not s.seats, "calls a shuffle over a wager")
+        s.step = "shuffle_needed"
+
+    def start_shuffle(self, s: Any, event: Json) -> None:
+        self.at("shuffle_needed", "refill")
+        if "shuffler" in s.lost and not s.shoe.decks_out:
+            self.hold("device_lost", device="shuffler")
+        elif s.step == "shuffle_needed":
+            self.need(not s.shoe.decks_out, "shuffles decks that are out of play")
+            s.step, s.shoe, s.seen, s.spare = "shuffling", _new("shoe"), 0, None
+
+    def end_shuffle(self, s: Any, event: Json) -> None:
+        self.at("shuffling", "refill")
+        missing, extra = event.get("missing", 0), event.get("extra", 0)
+        if missing or extra:
+            self.hold("deck_suspect", detail=f"{missing} missing, {extra} extra")
+        elif s.step == "shuffling":
+            s.step = "loading"
+
+    def load_shoe(self, s: Any, event: Json) -> None:
+        count, full = event["count"], self.game["decks"] * 52
+        self.at("loading", "refill")
+        if s.step == "refill":
+            self.need(count == self.discards(), "loads another number of discards")
+            known = [s.spare.card] if s.spare and s.spare.card >= 0 else []
+            s.seen = sum(1 << 4 * card for card in self.on_felt() + known)
+            s.shoe.rounds_left, s.step = 0, "resuming"
+        elif "shoe" in s.lost:
+            self.hold("device_lost", device="shoe")
+        elif count != full:
+            self.hold("deck_suspect", detail=f"{count} cards of {full}")
+        else:
+            s.shoe, s.seen, s.burn = _new("shoe", loaded=True), 0, self.game["burn.on_shuffle"] or 0
+            s.step = "burning" if s.burn else "wagering"
+
+    def change_decks(self, s: Any, event: Json) -> None:
+        self.at("shuffle_needed")
+        self.need(s.shoe.decks_out, "changes decks that are in play")
+        self.second(event)
+        s.shoe = _new("shoe")
+
+    def burn_card(self, s: Any, event: Json) -> None:
+        self.at("burning", "relief_burn")
+        s.burn -= 1
+        if not s.burn:
+            s.step = "wagering" if s.step == "burning" else "resuming"
+        self.fact("Burned", card=FACE_DOWN)
+
+    def cut_card(self, s: Any, event: Json) -> None:
+        self.at(*(step for step in OPEN if step not in BEFORE_CARDS))
+        self.need(s.shoe.rounds_left < 0, "is the second cut card")
+        left = self.game.rules["rounds_after_cut"]
+        s.shoe.rounds_left = max(1, left) if s.step in ("wagering", "burning") else left
+
+    def relieve(self, s: Any, event: Json) -> None:
+        self.at(*OPEN)
+        burns = self.game["burn.on_dealer"] and s.spare is None
+        if burns and s.step == "wagering":
+            self.hold("dealer_relieved")
+
+    # Wagers.
+
+    def seat(self, number: int) -> Any:
+        return next((seat for seat in self.state.seats if seat.number == number), None)
+
+    def bets_open(self) -> list[str]:
+        """The bets that may be placed on this round."""
+        first_only = self.game["bonus.diamond.first_round_only"] and self.state.shoe.rounds > 0
+        offered = [bet for bet in BETS if self.game.offers(bet)]
+        return [bet for bet in offered if bet != "diamond" or not first_only]
+
+    def place_wager(self, s: Any, event: Json) -> None:
+        bet, amount, number = event["bet"], event["amount"], event["seat"]
+        self.at("wagering")
+        self.need(not s.spare or s.spare.card < 0, "comes after the first card")
+        self.need(1 <= number <= self.game.seats and bet in self.bets_open(), "is not offered")
+        limits = [self.game[f"limits.{bet}.{end}"] for end in ("min", "max", "step")]
+        least, most, step = limits[0] or 1, limits[1] or MAX_MONEY, limits[2] or 1
+        whole = amount % (self.game["money.unit"] or 1) == 0 == amount % step
+        self.need(whole and max(least, 1) <= amount <= min(most, MAX_MONEY), "is off the limits")
+        seat = self.seat(number)
+        self.need(bool(seat) or bet == "main", "is a side bet without a main wager")
+        if seat is None:
+            seat = _new("seats", number=number)
+            s.seats = sorted((*s.seats, seat), key=lambda one: one.number)
+        seat.bets[bet] = amount
+
+    def remove_wager(self, s: Any, event: Json) -> None:
+        seat, bet = self.seat(event["seat"]), event["bet"]
+        self.at(*BETWEEN_ROUNDS)
+        self.need(not s.spare or s.spare.card < 0, "comes after the first card")
+        if seat is None or bet not in seat.bets:
+            raise Wrong("takes a wager back that does not lie there")
+        del seat.bets[bet]
+        if bet == "main":
+            s.seats.remove(seat)
+
+    def lock_wagers(self, card: int) -> None:
+        """The first card: the wagers are locked and the places of the deal are known."""
+        s = self.state
+        s.hands = [
+            _new("hands", seat=one.number, wager=one.bets["main"], bet=one.bets["main"])
+            for one in s.seats
+        ]
+        hands = [_new("places", seat=hand.seat, turn=turn) for turn, hand in enumerate(s.hands)]
+        s.places = [*hands, _new("places", kind="up"), *hands, _new("places", kind="hole")]
+        s.round, s.shoe.rounds = s.round + 1, s.shoe.rounds + 1
+        s.shoe.rounds_left -= s.shoe.rounds_left > 0
+        total = sum(sum(seat.bets.values()) for seat in s.seats)
+        self.fact("WagersLocked", round=s.round, total=total, cap=self.game["limits.table_payout"])
+        s.step = "dealing"
+        self.lay(card)
+
+    # Cards.
+
+    def count(self, card: int) -> int:
+        return int(self.state.seen >> 4 * card & 15)
+
+    def saw(self, card: int) -> None:
+        if self.count(card) < 15:
+            self.state.seen += 1 << 4 * card
+
+    def usable(self, card: int, spare: bool) -> bool:
+        """Whether the card may be used: the decks hold it, and it is the spare one if one waits."""
+        waits = self.state.spare
+        if waits is None or not spare:
+            return waits is None and not spare and self.count(card) < self.game["decks"]
+        return bool(
+            card == waits.card if waits.card >= 0 else self.count(card) < self.game["decks"]
+        )
+
+    def use(self, card: int) -> None:
+        if not self.state.spare or self.state.spare.card < 0:
+            self.state.seen += 1 << 4 * card
+        self.state.spare = None
+
+    def draw(self, s: Any, event: Json) -> None:
+        card, spare = event["card"], event.get("spare", False)
+        self.at(*IN_ROUND, *STOPPED, "wagering")
+        self.need(not self.hole_next(), "comes face up where the hole card is next")
+        due = s.step in TAKES_CARD or (s.step == "wagering" and bool(s.seats))
+        if not due or not self.usable(card, spare):
+            self.unexpected(card, spare)
+            return
+        self.use(card)
+        if s.step == "wagering":
+            self.lock_wagers(card)
+        elif s.step == "dealing":
+            self.lay(card)
+            if s.dealt == len(s.places):
+                self.deal_over()
+        elif s.step == "hand_card":
+            s.hands[s.turn].cards.append(card)
+            s.verdict, s.step = self.judged(s.hands[s.turn]), "evaluate"
+        else:
+            s.dealer.append(card)
+            s.late -= s.step == "dealer_late"
+            s.step = "dealer_late" if s.late else "dealer_evaluate"
+
+    def unexpected(self, card: int, spare: bool) -> None:
+        """A card that no place is for, or that the decks cannot hold."""
+        waits = self.state.spare
+        known = spare and waits is not None and waits.card >= 0
+        self.need(not spare or waits is not None, "names a spare card where none lies")
+        if not known and self.count(card) >= self.game["decks"]:
+            self.hold("deck_suspect", card=card, detail="duplicate")
+            return
+        self.need(not spare, "is not the card that lies beside the shoe")
+        self.hold(self.error_kind("error_card_exposed"), card=card)
+        self.saw(card)
+
+    def error_kind(self, usual: str) -> str:
+        s = self.state
+        over = s.step == "clearing" or (s.step == "paying" and s.after == "clearing")
+        return "dealer_overdrew" if over else usual
+
+    def lay(self, card: int) -> None:
+        s = self.state
+        place = s.places[s.dealt]
+        (s.hands[place.turn].cards if place.turn >= 0 else s.dealer).append(card)
+        s.dealt += 1
+
+    def deal_over(self) -> None:
+        for hand in self.state.hands:
+            if _blackjack(hand.cards):
+                hand.natural = hand.done = True
+        self.state.step = "after_deal"
+
+    def hole_next(self, step: str = "") -> bool:
+        s = self.state
+        return (step or s.step) == "dealing" and s.places[s.dealt].kind == "hole"
+
+    def deal_hole(self, s: Any, event: Json) -> None:
+        self.need(self.hole_next(), "deals a hole card that is not next")
+        waits = s.spare if s.spare and s.spare.card < 0 else None
+        self.need(event.get("spare", False) == bool(waits), "is not the spare card that is next")
+        self.need(not waits or waits.commitment == event["commitment"], "is another spare card")
+        s.hole, s.dealt, s.spare = event["commitment"], s.dealt + 1, None if waits else s.spare
+        if s.dealt == len(s.places):
+            self.deal_over()
+
+    def up(self) -> int:
+        """The value of the up card; 0 without one."""
+        return _value(self.state.dealer[0]) if self.state.dealer else 0
+
+    # Blackjacks, insurance and the check.
+
+    def paid_with_deal(self, hand: Any) -> bool:
+        game, up = self.game, self.up()
+        if game["blackjack.paid"] == "at_settlement":
+            return False
+        first = up == 10 and game["blackjack.ten_up"] == "pay_first"
+        safe = game["blackjack.tie"] == "player_wins" or up not in (0, 1, 10)
+        return hand.natural and not hand.out and (safe or first)
+
+    def asks_natural(self) -> bool:
+        """Asks the next blackjack that may be doubled instead of paid, before it is paid."""
+        s, game = self.state, self.game
+        checks = s.checked is None and game.peeks(self.up()) and bool(s.hole)
+        for turn, hand in enumerate(s.hands if game["double.natural"] else ()):
+            asked = hand.natural and not hand.kept and not hand.out and hand.seat not in s.quiet
+            may = asked and "double" in self.choices(hand, 1)
+            if may and (self.paid_with_deal(hand) or not checks):
+                s.turn, s.step = turn, "naturals"
+                return True
+        return False
+
+    def answer_natural(self, s: Any, event: Json) -> None:
+        hand = s.hands[s.turn]
+        self.at("naturals")
+        self.need(event["seat"] == hand.seat, "is for a seat that is not asked")
+        if event["type"] == "PayTaken":
+            hand.kept = True
+        else:
+            hand.natural = hand.done = False
+        s.step = "after_deal" if s.checked is None else "after_check"
+
+    def after_deal(self, s: Any) -> None:
+        if self.asks_natural():
+            return
+        dues: list[Any] = []
+        for seat, turn in self.live_hands():
+            if self.paid_with_deal(s.hands[turn]):
+                dues += self.pay_hand(turn, "blackjack")
+            if "diamond" in seat.bets:
+                dues.append(self.pay_bet(seat, "diamond", "deal", self.hand_facts(turn)))
+        self.pay_next(dues, "offer")
+
+    def offer(self, s: Any) -> None:
+        up = self.up()
+        if up == 1 and self.game["insurance.offered"] and s.hole and self.asked_next() >= 0:
+            s.asked, s.step = self.asked_next(), "insurance"
+        else:
+            s.step = "check" if self.game.peeks(up) and s.hole else "next_hand"
+
+    def most_insured(self, seat: Any) -> int:
+        unit = self.game["money.unit"] or 1
+        return int(seat.bets.get("main", 0) // (2 * unit) * unit)
+
+    def even_money_open(self, seat: Any) -> bool:
+        waits = any(one.natural and not one.out for one in self.hands_at(seat.number))
+        return bool(self.game["even_money.offered"]) and waits
+
+    def hands_at(self, number: int) -> list[Any]:
+        return [hand for hand in self.state.hands if hand.seat == number]
+
+    def asked_next(self) -> int:
+        """The next seat to ask for insurance or even money, or -1."""
+        for index, seat in enumerate(self.state.seats):
+            plays = any(len(hand.cards) == 2 for hand in self.hands_at(seat.number))
+            skipped = seat.answer or seat.number in self.state.quiet or not plays
+            if not skipped and (self.most_insured(seat) > 0 or self.even_money_open(seat)):
+                return index
+        return -1
+
+    def next_asked(self, s: Any) -> None:
+        index = self.asked_next()
+        s.step = "insurance" if index >= 0 else "insurance_close"
+        s.asked = index if index >= 0 else s.asked
+
+    def answer_insurance(self, s: Any, event: Json) -> None:
+        kind = event["type"]
+        self.at("insurance")
+        seat = s.seats[s.asked]
+        self.need(event["seat"] == seat.number, "is for a seat that is not asked")
+        if kind == "Insure":
+            amount, unit = event["amount"], self.game["money.unit"] or 1
+            self.need(0 < amount <= self.most_insured(seat) and amount % unit == 0, "is too much")
+            s.asking, s.step = amount, "insurance_confirm"
+            return
+        self.need(kind == "Decline" or self.even_money_open(seat), "has no blackjack that waits")
+        seat.answer, s.step = "declined" if kind == "Decline" else "even_money", "next_asked"
+
+    def close_insurance(self, s: Any, event: Json) -> None:
+        self.at("insurance_close")
+        dues: list[Any] = []
+        for seat, turn in self.live_hands():
+            if seat.answer == "even_money":
+                dues += self.pay_hand(turn, "even_money")
+        self.pay_next(dues, "check")
+
+    def check_hole(self, s: Any, event: Json) -> None:
+        self.at("check")
+        s.checked = event["blackjack"]
+        s.step = "reveal" if event["blackjack"] else "after_check"
+
+    def after_check(self, s: Any) -> None:
+        if self.asks_natural():
+            return
+        dues = self.insurances("check")
+        for _, turn in self.live_hands():
+            waits = self.game["blackjack.paid"] == "at_settlement"
+            if s.hands[turn].natural and not waits:
+                dues += self.pay_hand(turn, "blackjack")
+        self.pay_next(dues, "next_hand")
+
+    # The players' turns.
+
+    def choices(self, hand: Any, hands: int) -> list[str]:
+        """What a hand in turn may do, at a seat with so many hands."""
+        game, total = self.game, _total(hand.cards)[0]
+        two, ace = len(hand.cards) == 2, _value(hand.cards[0]) == 1
+        legal = {"stand"}
+        when = game["surrender.when"]
+        if when == "any_time" or (when == "first_two" and two and not (hand.split or hand.doubles)):
+            legal.add("surrender")
+        if hand.doubles:
+            if hand.doubles < game["double.times"] and total <= game["double.max_total"]:
+                legal.add("double")
+            return [word for word in CHOICES if word in legal]
+        ranks = [
+            card % 13 if game["split.match"] == "rank" else _value(card) for card in hand.cards
+        ]
+        again = not (hand.split and ace) or game["split.aces_again"]
+        if two and hands < game["split.max_hands"] and ranks[0] == ranks[1] and again:
+            legal.add("split")
+        if not (hand.split and ace and game["split.aces_one_card"]):
+            legal |= {"hit"} if total < 21 else set()
+            here = game["double.after_split"] if hand.split else True
+            fits = total <= game["double.max_total"]
+            fits = fits or (game["double.ace_is_one_with_ten"] and _blackjack(hand.cards))
+            if here and fits and (two or game["double.on"] == "any_cards"):
+                legal.add("double")
+        return [word for word in CHOICES if word in legal]
+
+    def legal(self) -> list[str]:
+        """The choices of the hand in turn; no surrender while a blackjack is not ruled out."""
+        s, hand = self.state, self.state.hands[self.state.turn]
+        found = self.choices(hand, len(self.hands_at(hand.seat)))
+        hidden = s.late and s.checked is None and self.up() in (0, 1, 10)
+        return [word for word in found if word != "surrender" or not hidden]
+
+    def judged(self, hand: Any) -> int:
+        """What a card makes of a hand."""
+        game, total, count = self.game, _total(hand.cards)[0], len(hand.cards)
+        if total > 21:
+            return BUST
+        if not hand.doubles and (not hand.split or game["instant.on_split"]):
+            many = [game["instant.cards_21"], game["instant.cards_count"]]
+            if total == 21 and many[0] is not None and count >= many[0]:
+                return INSTANT_21
+            if total < 21 and many[1] is not None and count >= many[1]:
+                return INSTANT_COUNT
+        legal = set(self.choices(hand, len(self.hands_at(hand.seat)))) - {"stand"}
+        if total == 21 and not hand.doubles:
+            legal &= {"double", "split"}
+        return PLAYS if legal and hand.seat not in self.state.quiet else STANDS
+
+    def evaluate(self, s: Any) -> None:
+        if s.verdict == PLAYS:
+            s.step = "turn"
+        elif s.verdict == STANDS:
+            s.hands[s.turn].done, s.step = True, "next_hand"
+        else:
+            self.pay_next(self.pay_hand(s.turn, "card"), "next_hand")
+
+    def next_hand(self, s: Any) -> None:
+        turn = next((turn for turn, hand in enumerate(s.hands) if not hand.done), -1)
+        if turn < 0:
+            s.step = "dealer_late" if s.late else "reveal"
+            return
+        hand, refused = s.hands[turn], bool(s.spare and s.spare.exposed)
+        if hand.seat in s.quiet and (len(hand.cards) > 1 or refused):
+            hand.done = True
+        else:
+            s.turn, s.step = turn, "turn" if len(hand.cards) > 1 else "hand_card"
+
+    def decide(self, s: Any, event: Json) -> None:
+        kind = event["type"]
+        self.at("turn")
+        hand, stake = s.hands[s.turn], event.get("amount")
+        self.need((event["seat"], event["hand"]) == (hand.seat, hand.number), "is out of turn")
+        if kind == "SpareRefused":
+            self.need(bool(s.spare and s.spare.exposed), "refuses a card that is not there")
+            hand.done, s.quiet, s.step = True, [*s.quiet, hand.seat], "next_hand"
+            return
+        self.need(kind.lower() in self.legal(), "is not among the hand's choices")
+        unit = self.game["money.unit"] or 1
+        less = kind == "Double" and self.game["double.for_less"] and (stake or 0) % unit == 0
+        less = less and 0 < (stake or 0) < hand.wager
+        self.need(stake in (None, hand.wager) or less, "is for another amount than the wager")
+        if kind == "Surrender":
+            self.pay_next(self.pay_hand(s.turn, "surrender"), "next_hand")
+            return
+        hand.done = hand.done or kind == "Stand"
+        s.asking = (stake or hand.wager) if kind == "Double" else s.asking
+        steps = {"Hit": "hand_card", "Stand": "next_hand", "Double": "double_confirm"}
+        s.step = steps.get(kind, "split_confirm")
+
+    def confirm(self, s: Any, event: Json) -> None:
+        self.at("insurance_confirm", "double_confirm", "split_confirm")
+        if s.step == "insurance_confirm":
+            seat = s.seats[s.asked]
+            seat.bets["insurance"], seat.answer = s.asking, "insured"
+            s.asking, s.step = 0, "next_asked"
+            return
+        hand = s.hands[s.turn]
+        if s.step == "double_confirm":
+            hand.wager, hand.doubles, s.asking = hand.wager + s.asking, hand.doubles + 1, 0
+        else:
+            for other in s.hands[s.turn + 1 :]:
+                other.number += other.seat == hand.seat
+            first, second = hand.cards
+            hand.split, hand.cards = True, [first]
+            new = _new("hands", **{**vars(hand), "number": hand.number + 1, "cards": [second]})
+            s.hands.insert(s.turn + 1, new)
+        s.step = "hand_card"
+
+    def withdraw(self, s: Any, event: Json) -> None:
+        self.at("insurance_confirm", "double_confirm", "split_confirm")
+        insures = s.step == "insurance_confirm"
+        number = s.seats[s.asked].number if insures else s.hands[s.turn].seat
+        self.need(self.by["role"] != "player" or self.by.get("seat") == number, "is another's")
+        if self.game["decisions.by"] == "signals":
+            self.need(self.by["role"] == "dealer", "is for the dealer to enter")
+        s.asking, s.step = 0, "insurance" if insures else "turn"
+
+    # The dealer.
+
+    def reveal(self, s: Any, event: Json) -> None:
+        self.at("reveal")
+        card = event["card"] if s.read < 0 else s.read
+        if s.read < 0 and self.count(card) >= self.game["decks"]:
+            self.hold("deck_suspect", card=card, detail=DUPLICATE_HOLE)
+        elif s.checked is not None and s.checked != _blackjack([s.dealer[0], card]):
+            self.hold("hole_mismatch", card=card)
+        else:
+            s.seen += 1 << 4 * card if s.read < 0 else 0
+            s.dealer.append(card)
+            s.hole, s.read, s.step = "", FACE_DOWN, "dealer_evaluate"
+
+    def dealer_evaluate(self, s: Any) -> None:
+        game = self.game
+        total, soft = _total(s.dealer)
+        pushes = game["dealer.push_22"] or (game["dealer.push_bust_cards"] or 0) > 0
+        takes = pushes and game["blackjack.paid"] == "at_settlement"
+        depends = any(not hand.out and (takes or not hand.natural) for hand in s.hands)
+        busters = any({"buster", "toke_buster"} & seat.bets.keys() for seat in s.seats)
+        draws = total < 17 or (total == 17 and soft and game["dealer.soft_17"] == "hit")
+        if draws and (depends or busters):
+            s.step = "dealer_card"
+            return
+        insured = any("insurance" in seat.bets for seat in s.seats)
+        settles = busters or insured or not all(hand.out for hand in s.hands)
+        self.pay_next(self.settlement() if settles else [], "clearing")
+
+    # Payments: what is due comes from the pay rows.
+
+    def seats_in_order(self) -> list[Any]:
+        seats = list(self.state.seats)
+        return seats if self.game["settle.order"] == "first_seat" else seats[::-1]
+
+    def live_hands(self) -> list[tuple[Any, int]]:
+        """The hands on the felt with their seats, in the order of settlement."""
+        hands = list(enumerate(self.state.hands))
+        return [
+            (seat, turn)
+            for seat in self.seats_in_order()
+            for turn, hand in hands
+            if hand.seat == seat.number and not hand.out
+        ]
+
+    def row(self, bet: str, moment: str, facts: set[str]) -> list[str]:
+        """Outcome, odds and why of the first pay row whose conditions hold."""
+        for asked, *found in self.game.rows[f"{SETTLED_LIKE.get(bet, bet)} {moment}"]:
+            if all((word.lstrip("!") in facts) != word.startswith("!") for word in asked):
+                return list(found)
+        raise Wrong(f"no pay row settles the {bet} bet")
+
+    def hand_facts(self, turn: int) -> set[str]:
+        hand, verdict = self.state.hands[turn], self.state.verdict
+        total = _total(hand.cards)[0]
+        facts = {f"total_{total}", *(["natural"] if hand.natural else [])}
+        facts |= {"doubled"} if hand.doubles else set()
+        if all(card // 13 == 1 for card in hand.cards):
+            facts |= (
+                {"diamonds", "suited"} if self.game["blackjack.pays_diamonds"] else {"diamonds"}
+            )
+        facts |= {"ace_and_ten"} if _blackjack(hand.cards) else set()
+        names = {BUST: "bust", INSTANT_21: "instant21", INSTANT_COUNT: "instant6"}
+        return facts | {names.get(verdict, "")}
+
+    def dealer_facts(self) -> set[str]:
+        s, game = self.state, self.game
+        total, count = _total(s.dealer)[0], len(s.dealer)
+        many, table = game["dealer.push_bust_cards"] or 0, game["bonus.buster.pays"] or {}
+        blackjack = _blackjack(s.dealer)
+        original = game["dealer.no_peek_takes"] == "original_bets" or game.peeks(self.up())
+        facts = {
+            "dealer_bust": total > 21,
+            "pushes_22": total == 22 and bool(game["dealer.push_22"]),
+            "pushes_many": total > 21 and 0 < many <= count,
+            "count_pays": bool(table) and str(min(count, max(map(int, table)))) in table,
+            "dealer_blackjack": blackjack,
+            "original_only": blackjack and s.checked is None and original,
+        }
+        return {name for name, holds in facts.items() if holds}
+
+    def returned(self, stake: int, outcome: str, odds: Json | None) -> int:
+        """What is handed back: the stake with winnings, half of it, all of it, or nothing."""
+        if odds:
+            return stake + self.game.rounded(stake, odds["pays"], odds["on"])
+        if outcome == "surrender":
+            return self.game.rounded(stake, 1, 2)
+        return 0 if outcome == "lose" else stake
+
+    def pay_hand(self, turn: int, moment: str, facts: set[str] | None = None) -> list[Any]:
+        """The hand's payment, and that of the toke bet that rides on a seat's first hand."""
+        known = self.hand_facts(turn) | (facts or set())
+        outcome, text, why = self.row("main", moment, known)
+        return self.pay_main(turn, outcome, text, why)
+
+    def pay_main(self, turn: int, outcome: str, text: str, why: str) -> list[Any]:
+        hand, odds = self.state.hands[turn], self.game.odds(text, 0)
+        back = hand.wager - hand.bet if text == "rest" else self.returned(hand.wager, outcome, odds)
+        due = [_due(hand.seat, "main", outcome, odds, hand.wager, back, why)]
+        vars(due[0]).update(turn=turn, hand=hand.number, cards=list(hand.cards))
+        seat = self.seat(hand.seat)
+        toke = seat.bets.get("toke_main", 0) if seat and not hand.number else 0
+        if toke:
+            back = self.returned(toke, outcome, odds)
+            rides = RIDES_AS.get(outcome, outcome)
+            due.append(_due(hand.seat, "toke_main", rides, odds, toke, back, why))
+        return due
+
+    def pay_bet(self, seat: Any, bet: str, moment: str, facts: set[str]) -> Any:
+        outcome, text, why = self.row(bet, moment, facts)
+        odds, stake = self.game.odds(text, len(self.state.dealer)), seat.bets[bet]
+        back = self.returned(stake, outcome, odds)
+        return _due(seat.number, bet, outcome, odds, stake, back, why)
+
+    def insurances(self, moment: str) -> list[Any]:
+        insured = [seat for seat in self.seats_in_order() if "insurance" in seat.bets]
+        return [self.pay_bet(seat, "insurance", moment, set()) for seat in insured]
+
+    def settlement(self) -> list[Any]:
+        """What all wagers on the felt come to against the dealer's completed hand."""
+        s, dealer = self.state, self.dealer_facts()
+        insured = "dealer_blackjack" in dealer and self.game["insurance.offered"]
+        dues, total = self.insurances("end") if insured else [], _total(s.dealer)[0]
+        for seat in self.seats_in_order():
+            mine = [turn for one, turn in self.live_hands() if one is seat]
+            lost = any(one.out and _total(one.cards)[0] > 21 for one in self.hands_at(seat.number))
+            for turn in mine:
+                own = _total(s.hands[turn].cards)[0]
+                facts = {"first"} if turn == mine[0] and not lost else set()
+                facts |= {"wins"} if total > 21 or own > total else set()
+                facts |= {"ties"} if own == total else set()
+                dues += self.pay_hand(turn, "end", dealer | facts)
+            for bet in ("buster", "toke_buster"):
+                if bet in seat.bets:
+                    dues.append(self.pay_bet(seat, bet, "end", dealer))
+        return dues
+
+    def refunds(self, seats: list[Any], why: str) -> list[Any]:
+        """What is on the felt of these seats, to be given back."""
+        dues: list[Any] = []
+        for seat in seats:
+            mine = [turn for one, turn in self.live_hands() if one is seat]
+            for turn in mine:
+                dues += self.pay_main(turn, "void", "-", why)
+            rides = bool(mine) and self.state.hands[mine[0]].number == 0
+            first = () if self.state.hands else ("main",)
+            for bet in (*first, "insurance", *SIDE_BETS):
+                if bet in seat.bets and not (bet == "toke_main" and rides):
+                    stake = seat.bets[bet]
+                    dues.append(_due(seat.number, bet, "void", None, stake, stake, why))
+        return dues
+
+    def pay_next(self, dues: list[Any], after: str) -> None:
+        """Makes the payments due, or goes on if there are none."""
+        s = self.state
+        s.due = self.marked(dues)
+        s.after, s.step = (after, "paying") if dues else (s.after, after)
+
+    def marked(self, dues: list[Any]) -> list[Any]:
+        """The same, with those marked that the floor must see first."""
+        least, cap = self.game["payout.floor_from"], self.game["limits.table_payout"]
+        won = self.state.won
+        for due in dues:
+            wins = max(0, due.returned - due.stake)
+            won += wins
+            large = (least is not None and wins >= least) or (cap is not None and won > cap)
+            due.floor = wins > 0 and large
+        return dues
+
+    def pay(self, s: Any, event: Json) -> None:
+        every = event["type"] == "AllPaid"
+        self.at("paying")
+        declares = bool(self.game.rules.get("declare_payments"))
+        for index, due in enumerate(s.due if every else s.due[:1]):
+            seen = not due.floor or (s.approved and index == 0)
+            self.need(seen, "pays what the floor has not seen")
+        amount = event.get("amount")
+        right = not declares if amount is None else amount == _moved(s.due[0])
+        self.need(right, "is not the amount that is due, or declares none")
+        paid = s.due if every else s.due[:1]
+        for due in paid:
+            self.settle(due)
+        s.due, s.approved = s.due[len(paid) :], False
+        s.step = "paying" if s.due else s.after
+
+    def settle(self, due: Any) -> None:
+        s, seat = self.state, self.seat(due.seat)
+        hidden = ("turn", "floor")
+        fields = {name: value for name, value in vars(due).items() if name not in hidden}
+        self.fact("Settled", round=s.round, instant=len(s.dealer) < 2, **fields)
+        s.won += max(0, due.returned - due.stake)
+        if due.turn >= 0:
+            if due.why == "bust" and seat and "buster" in seat.bets:
+                self.fact("Tucked", seat=due.seat, hand=due.hand, cards=due.cards)
+            s.hands[due.turn].done = s.hands[due.turn].out = True
+        elif seat:
+            seat.bets.pop(due.bet, None)
+
+    def approve(self, s: Any, event: Json) -> None:
+        self.at("paying")
+        self.need(s.due[0].floor and not s.approved, "approves what does not wait for the floor")
+        s.approved = True
+
+    def correct(self, s: Any, event: Json) -> None:
+        other = self.second(event)
+        known = event["bet"] in (*BETS, "insurance") and 0 < event["round"] <= s.round
+        amounts = event["paid"] != event["due"] and min(event["paid"], event["due"]) >= 0
+        self.need(known and amounts, "corrects no payment of a round that was dealt")
+        names = ("round", "seat", "hand", "bet", "paid", "due")
+        fields = {name: event[name] for name in names}
+        self.fact("Corrected", **fields, by=self.by["name"], second=other)
+
+    def clear(self, s: Any, event: Json) -> None:
+        self.at("clearing")
+        if s.spare and s.spare.exposed:
+            self.fact("Burned", card=s.spare.card)
+        self.fact("RoundOver", round=s.round, won=s.won)
+        s.step = "next_round"
+
+    def next_round(self, s: Any) -> None:
+        most = self.game["shuffle.max_rounds"]
+        out = s.shoe.rounds_left == 0 or (most is not None and s.shoe.rounds >= most)
+        if s.closing:
+            self.shut()
+        elif out or not s.shoe.loaded:
+            self.fresh_felt("shuffle_needed")
+        else:
+            self.fresh_felt("wagering")
+            if "shoe" in s.lost:
+                self.hold("device_lost", device="shoe")
+
+    # Irregularities: what stops the table, and the ways on.
+
+    def hold(self, what: str, **more: Any) -> None:
+        """Stops the table. The jurisdiction names the way on, or leaves it to the floor."""
+        s, ruling = self.state, self.game.rules["ways"][what]
+        held, way, listed = (
+            _new("holds", what=what, back=s.step, **more),
+            ruling["way"],
+            ruling.get("options"),
+        )
+        every = RULINGS.get(what, [])
+        held.options = [one for one in listed or every if self.applicable(held, one)]
+        alone = way == "enter_card" or not self.game.needs_two(what, way)
+        if way != "floor_decides" and alone and self.applicable(held, way):
+            held.chosen = way
+        elif not held.options:
+            held.options = [one for one in every if self.applicable(held, one)]
+        s.holds.append(held)
+        s.step = "ruling"
+
+    def applicable(self, held: Any, way: str) -> bool:
+        """Whether the way can be taken from the step at which the table was stopped."""
+        s, back = self.state, held.back
+        if way == "enter_card":
+            return (bool(s.seats) or back != "wagering") and not self.hole_next(back)
+        if way == "void":
+            return bool(s.hands)
+        if way in ("burn", "discard"):
+            return bool(back != "reveal" or held.what != "card_unreadable")
+        if way in ("use_next", "deal_on"):
+            return s.spare is None and (way == "use_next" or back in (*NO_CARD, *TAKES_CARD[1:]))
+        if way == "reopen_insurance":
+            seat = self.seat(held.seat)
+            even = seat is not None and seat.answer == "even_money"
+            paid = even and any(hand.out for hand in self.hands_at(held.seat))
+            asked = back in ("insurance", "insurance_close", "check") and seat is not None
+            return asked and bool(seat.answer) and not paid
+        return way not in ("dealer_last", "dead_hand", "second_card_last") or back == "dealing"
+
+    def ruling(self, s: Any) -> None:
+        """Takes the way that was chosen, or waits for the floor."""
+        held = s.holds[-1]
+        s.step = "resuming" if held.chosen else "held"
+        if held.chosen:
+            getattr(self, f"way_{held.chosen}", lambda s, held: None)(s, held)
+
+    def rule(self, s: Any, event: Json) -> None:
+        self.at("held")
+        held, way = s.holds[-1], event["way"]
+        open_ = way in held.options and self.applicable(held, way)
+        self.need(open_, f"rules {way}, which is not open")
+        two = self.game.needs_two(held.what, way)
+        other = (event.get("second") or {}).get("name", "")
+        held.ruled_with = self.second(event) if two else other
+        held.chosen, held.ruled_by, s.step = way, self.by["name"], "ruling"
+        self.fact("Ruled", what=held.what, way=way, by=held.ruled_by, second=held.ruled_with)
+
+    def resuming(self, s: Any) -> None:
+        held = s.holds.pop()
+        if s.closing and not s.seats and not s.holds and held.back in BETWEEN_ROUNDS:
+            self.shut()
+        elif held.back == "device":
+            s.step = "device" if s.holds[-1].device in s.lost else "felt"
+        else:
+            s.step = held.back
+
+    def stop_for(self, s: Any, event: Json) -> None:
+        """An event that only stops the table: its irregularity and its steps are in STOPS."""
+        s, (what, steps) = self.state, STOPS[event["type"]]
+        self.at(*steps)
+        if what in (*DISPUTES, "floor_called"):
+            self.need(not s.holds or s.holds[-1].what != what, "is held already")
+        number = event.get("seat", 0)
+        if what == "player_absent":
+            plays = bool(self.hands_at(number)) and number not in s.quiet
+            self.need(plays, "is for a seat without a hand")
+        self.hold(what, seat=number, detail=event.get("why", ""))
+
+    def face_up(self, s: Any, event: Json) -> None:
+        self.at(*TAKES_CARD, "wagering", "burning")
+        if self.count(event["card"]) >= self.game["decks"]:
+            self.hold("deck_suspect", detail="duplicate")
+        else:
+            self.hold("face_up_card", card=event["card"])
+            self.saw(event["card"])
+
+    def error_card(self, s: Any, event: Json) -> None:
+        self.at(*NO_CARD, *STOPPED, "wagering")
+        self.hold(self.error_kind("error_card"), commitment=event["commitment"])
+
+    def error_card_seen(self, s: Any, event: Json) -> None:
+        card = event["card"]
+        self.at(*IN_ROUND, "wagering", "burning")
+        self.need(s.spare is not None and s.spare.card < 0, "exposes a card that is not there")
+        s.spare = None
+        if self.count(card) >= self.game["decks"]:
+            self.hold("deck_suspect", detail="duplicate")
+        else:
+            self.hold(self.error_kind("error_card_exposed"), card=card)
+            self.saw(card)
+
+    def shoe_empty(self, s: Any, event: Json) -> None:
+        self.at(*TAKES_CARD, "burning", "wagering", "relief_burn")
+        if s.step in TAKES_CARD:
+            self.hold("shoe_ran_out")
+        else:
+            s.step, s.shoe, s.seen, s.burn, s.spare = "shuffle_needed", _new("shoe"), 0, 0, None
+            s.holds = []
+
+    def unknown_card(self, s: Any, event: Json) -> None:
+        self.at(*IN_ROUND, *STOPPED, "wagering")
+        seen = s.step == "card_entry" and self.by["role"] != "device"
+        if seen and s.holds[-1].back != "reveal":  # there is no other card to enter
+            s.step = s.holds.pop().back
+            self.hold("unknown_card", seat=self.next_seat())
+        else:
+            self.hold("unknown_card")
+
+    def next_seat(self) -> Any:
+        """The seat of the next card; 0 for the dealer's."""
+        s = self.state
+        if s.step == "wagering":
+            return s.seats[0].number if s.seats else 0
+        if s.step == "dealing":
+            return s.places[s.dealt].seat
+        return s.hands[s.turn].seat if s.step == "hand_card" else 0
+
+    # A deal that is put right.
+
+    def fits(self, places: list[Any]) -> list[Any] | None:
+        """The places, if the cards dealt so far can lie on them."""
+        s = self.state
+        fits = not s.hole and s.dealt <= len(places)
+        return places if fits and all(one.kind != "hole" for one in places[: s.dealt]) else None
+
+    def places_for(self, what: str, number: int) -> list[Any] | None:
+        """The places after a seat or a card of the dealer was passed over; None if impossible."""
+        places = self.state.places
+        if what == "dealer_card_missed":
+            kinds = ("up", "hole") if number == 1 else ("hole",)
+            had = any(one.kind == kinds[0] for one in places)
+            return self.fits([one for one in places if one.kind not in kinds]) if had else None
+        mine = [index for index, one in enumerate(places) if one.seat == number]
+        if what == "seat_missed":
+            left = [one for one in places if one.seat != number]
+            plays = mine and any(one.kind == "hand" for one in left)
+            return self.fits(left) if plays else None
+        if len(mine) < 2 or mine[1] == len(places) - 1:
+            return None
+        left = [*places[: mine[1]], *places[mine[1] + 1 :], places[mine[1]]]
+        return self.fits(left)
+
+    def passed_over(self, s: Any, event: Json) -> None:
+        what, _ = STOPS[event["type"]]
+        self.at("dealing")
+        number = event.get("seat", 0) or event.get("which", 0)
+        self.need(self.places_for(what, number) is not None, "cannot have been passed over")
+        self.hold(what, seat=event.get("seat", 0), detail=str(event.get("which", "")))
+
+    def deal_again(self, places: list[Any] | None) -> None:
+        """The same cards on other places."""
+        s = self.state
+        queues = {turn: iter(hand.cards) for turn, hand in enumerate(s.hands)}
+        queues[-1] = iter(s.dealer)
+        cards = [next(queues[place.turn]) for place in s.places[: s.dealt]]
+        kept = ("seat", "wager", "bet", "done", "out")
+        s.hands = [
+            _new("hands", **{name: getattr(hand, name) for name in kept}) for hand in s.hands
+        ]
+        s.places, s.dealer, s.dealt = places or s.places, [], 0
+        for card in cards:
+            self.lay(card)
+
+    def way_dealer_last(self, s: Any, held: Any) -> None:
+        self.deal_again(self.places_for(held.what, int(held.detail)))
+        s.late = 3 - int(held.detail)
+        if s.dealt == len(s.places):
+            self.deal_over()
+            held.back, s.step = "after_deal", "resuming"
+
+    def way_second_card_last(self, s: Any, held: Any) -> None:
+        self.deal_again(self.places_for(held.what, held.seat))
+
+    def way_dead_hand(self, s: Any, held: Any) -> None:
+        self.fact("SeatDead", seat=held.seat)
+        self.deal_again(self.places_for(held.what, held.seat))
+        for hand in self.hands_at(held.seat):
+            hand.done = True
+        seats = [seat for seat in s.seats if seat.number == held.seat]
+        dues, after = self.refunds(seats, "dead_hand"), "dealing"
+        if s.dealt == len(s.places):
+            self.deal_over()
+            after = "after_deal"
+        self.pay_next(dues, after)
+        held.back, s.step = "paying", "resuming"
+
+    # What the other ways do.
+
+    def way_discard(self, s: Any, held: Any) -> None:
+        self.fact("Discarded", card=held.card)
+
+    def way_burn(self, s: Any, held: Any) -> None:
+        if held.what == "dealer_relieved":
+            s.burn, s.step = self.game["burn.on_dealer"], "relief_burn"
+        else:
+            self.fact("Burned", card=held.card)
+
+    def way_use_next(self, s: Any, held: Any) -> None:
+        shown = held.chosen == "deal_on"
+        card = held.card if shown else FACE_DOWN
+        commitment = "" if shown else held.commitment
+        s.spare = _new("spare", commitment=commitment, card=card, exposed=shown)
+
+    way_deal_on = way_use_next
+
+    def end_round(self, held: Any, outlive: tuple[str, ...], after: str) -> None:
+        """Gives all wagers back; of the holds only those stay that outlive the round."""
+        s = self.state
+        s.asking, s.approved = 0, False
+        self.pay_next(self.refunds(self.seats_in_order(), "void"), after)
+        s.after = after
+        deeper = [one for one in s.holds[:-1] if one.what in outlive]
+        s.holds = [*deeper, held]
+        s.holds[0].back, s.step = s.step, "resuming"
+
+    def way_void(self, s: Any, held: Any) -> None:
+        if s.hands:
+            by = held.ruled_by or self.game.rules["name"]
+            self.fact("RoundVoid", round=s.round, reason=held.what, by=by, second=held.ruled_with)
+        self.void_held(held)
+
+    def void_held(self, held: Any) -> None:
+        s = self.state
+        if any(one.what == "shoe_ran_out" for one in s.holds):
+            s.shoe.rounds_left = 0
+        self.end_round(held, OUTLIVE_VOID, "clearing")
+        self.keep_spare()
+
+    def keep_spare(self) -> None:
+        """A spare card whose face was confirmed is exposed: it will be burned."""
+        if self.state.spare and self.state.spare.entered:
+            self.state.spare.exposed, self.state.spare.entered = True, False
+
+    def way_decks_out(self, s: Any, held: Any) -> None:
+        self.fact("DecksOut")
+        if s.hands:
+            by = held.ruled_by or self.game.rules["name"]
+            self.fact("RoundVoid", round=s.round, reason=held.what, by=by, second=held.ruled_with)
+        s.shoe.loaded, s.shoe.decks_out, s.spare, s.burn = False, True, None, 0
+        self.end_round(held, (), "clearing" if s.hands else "next_round")
+
+    def way_resume(self, s: Any, held: Any) -> None:
+        """A card that was in doubt counts as what it shows."""
+        over = held.back == "clearing" or (held.back == "paying" and s.after == "clearing")
+        if held.card < 0 or over:
+            return
+        if held.what == "hole_mismatch":
+            said, s.checked = s.checked, _blackjack([s.dealer[0], held.card])
+            held.back = "after_check" if said else held.back
+        elif held.what == "deck_suspect" and s.spare is None:
+            self.saw(held.card)
+            self.identify(held)
+
+    def way_stand_hand(self, s: Any, held: Any) -> None:
+        """The seat decides no more; if the table waits for it, it goes on."""
+        back = held.back
+        s.quiet = [*s.quiet, held.seat]
+        insures = back in ("insurance", "insurance_confirm")
+        turns = ("turn", "double_confirm", "split_confirm", "naturals")
+        asked = s.seats[s.asked].number if insures else 0
+        asked = s.hands[s.turn].seat if back in turns else asked
+        if asked != held.seat:
+            return
+        s.asking, held.back = 0, "next_asked" if insures else "next_hand"
+        if back == "naturals":
+            held.back = "after_deal" if s.checked is None else "after_check"
+
+    def way_reopen_insurance(self, s: Any, held: Any) -> None:
+        seat = self.seat(held.seat)
+        if seat is None:
+            return
+        seat.answer, s.asking, s.asked = "", 0, s.seats.index(seat)
+        stake, dues = seat.bets.get("insurance", 0), []
+        if stake:
+            why = "asked_again"
+            dues = [_due(seat.number, "insurance", "void", None, stake, stake, why)]
+        self.pay_next(dues, "insurance")
+        held.back, s.step = s.step, "resuming"
+
+    def way_device_check(self, s: Any, held: Any) -> None:
+        s.step = "device" if held.device in s.lost else "felt"
+
+    def way_enter_card(self, s: Any, held: Any) -> None:
+        steps = {"enter_card": "card_entry", "reshuffle": "refill"}
+        s.step = steps.get(held.chosen or "", "felt")
+
+    way_felt_check = way_reshuffle = way_enter_card
+
+    # Events while the table is stopped.
+
+    def enter_card(self, s: Any, event: Json) -> None:
+        card = event["card"]
+        self.at("card_entry")
+        self.need(self.count(card) < self.game["decks"], "is a card that the decks hold no more")
+        s.holds[-1].card, s.holds[-1].by, s.step = card, self.by["name"], "card_confirm"
+
+    def confirm_card(self, s: Any, event: Json) -> None:
+        held = s.holds[-1]
+        self.at("card_confirm")
+        if event["type"] == "CardRejected":
+            s.step = "card_entry"
+            return
+        self.need(self.by["name"] != held.by, "is by the person who entered the card")
+        s.seen += 1 << 4 * held.card
+        s.step = "resuming"
+        self.identify(held)
+
+    def identify(self, held: Any) -> None:
+        """The card of a hold is known: it is on its place, or lies beside the shoe."""
+        s = self.state
+        if held.back == "reveal" and (
+            held.what == "card_unreadable" or held.detail == DUPLICATE_HOLE
+        ):
+            s.read = held.card
+            return
+        placed = held.back in (*TAKES_CARD, "wagering") and not self.hole_next(held.back)
+        if s.hands or (placed and s.seats):
+            s.spare = _new("spare", card=held.card, exposed=not placed, entered=placed)
+
+    def misread(self, s: Any, event: Json) -> None:
+        """The last card is taken back from its place and read again."""
+        self.at("dealing", "turn", "hand_card", "reveal", "paying", "dealer_card")
+        card = None if s.spare else self.take_back()
+        self.need(card is not None and self.count(card) > 0, "something followed from that card")
+        s.seen -= 1 << 4 * (card or 0)
+        self.hold("card_unreadable", seat=self.next_seat(), detail="misread")
+
+    def take_back(self) -> Any:
+        s, step = self.state, self.state.step
+        if step == "dealing":
+            place = s.places[s.dealt - 1] if s.dealt else _new("places", kind="hole")
+            if place.kind == "hole":
+                return None
+            s.dealt -= 1
+            return (s.hands[place.turn].cards if place.turn >= 0 else s.dealer).pop()
+        if step == "paying" and s.due[0].why in ("bust", "instant21", "instant6"):
+            turn = s.turn if s.due[0].turn == s.turn else -1
+        elif step in ("paying", "dealer_card"):
+            shows = not self.game.offers("buster")  # busted hands of a Buster seat stay in doubt
+            paid = [hand for hand in s.hands if hand.out]
+            paid = [hand for hand in paid if _total(hand.cards)[0] <= 21 or not shows]
+            first = step == "dealer_card" or (not paid and s.due == self.marked(self.settlement()))
+            if not first or len(s.dealer) < 3:
+                return None
+            s.step, s.due, s.approved = "dealer_card", [], False
+            return s.dealer.pop()
+        else:
+            turn = self.drew_last()
+        if turn < 0 or s.hands[turn].out or not self.drawn(s.hands[turn]):
+            return None
+        s.step, s.turn, s.due = "hand_card", turn, []
+        s.approved = s.approved and step != "paying"
+        s.hands[turn].done = False
+        return s.hands[turn].cards.pop()
+
+    def drawn(self, hand: Any) -> bool:
+        return len(hand.cards) >= (2 if hand.split else 3)
+
+    def drew_last(self) -> Any:
+        """The hand of the last card: the one in turn, or the one before it that stood by itself."""
+        s, stood = self.state, self.state.verdict == STANDS
+        if s.step == "reveal":
+            return s.turn if stood and s.read < 0 else -1
+        if s.step == "turn" and self.drawn(s.hands[s.turn]):
+            return s.turn
+        before = s.step == "turn" or len(s.hands[s.turn].cards) < 2
+        return s.turn - 1 if stood and before else -1
+
+    def void(self, s: Any, event: Json) -> None:
+        reason = event["reason"]
+        self.at(*IN_ROUND, "refill")
+        self.need(bool(reason), "gives no reason")
+        names = {"by": self.by["name"], "second": self.second(event)}
+        self.fact("RoundVoid", round=s.round, reason=reason, **names)
+        if s.step == "refill":
+            self.void_held(s.holds[-1])
+            return
+        s.asking, s.approved, s.read = 0, False, FACE_DOWN
+        self.keep_spare()
+        self.pay_next(self.refunds(self.seats_in_order(), "void"), "clearing")
+        s.after = "clearing"
+
+    def lose_device(self, s: Any, event: Json) -> None:
+        device = event["device"]
+        step = s.holds[0].back if s.holds else s.step
+        needed = {
+            "shoe": step not in BEFORE_CARDS,
+            "shuffler": step in BEFORE_CARDS or s.step == "refill",
+            "station": self.game["decisions.by"] == "buttons" and bool(s.seats),
+        }
+        stops = device not in s.lost and step != "closed" and needed.get(device, False)
+        s.lost = s.lost if device in s.lost else [*s.lost, device]
+        if stops:
+            self.hold("device_lost", detail=event["why"], device=device)
+
+    def device_back(self, s: Any, event: Json) -> None:
+        if event["agrees"]:
+            s.lost = [device for device in s.lost if device != event["device"]]
+            if s.step == "device" and s.holds[-1].device == event["device"]:
+                s.step = "felt"
+
+    def accept_device(self, s: Any, event: Json) -> None:
+        self.at("device")
+        held, other = s.holds[-1], self.second(event)
+        s.lost, s.step = [device for device in s.lost if device != held.device], "felt"
+        names = {"by": self.by["name"], "second": other}
+        self.fact("Ruled", what=held.what, way="counters_accepted", **names)
+
+    def confirm_felt(self, s: Any, event: Json) -> None:
+        self.at("felt")
+        s.step = "resuming"
+
+    def on_felt(self) -> list[int]:
+        """The cards that lie face up, tucked ones included."""
+        s = self.state
+        cards = list(s.dealer)
+        for hand in s.hands:
+            seat = self.seat(hand.seat)
+            tucked = _total(hand.cards)[0] > 21 and seat is not None and "buster" in seat.bets
+            cards += hand.cards if tucked or not hand.out else []
+        return cards
+
+    def discards(self) -> int:
+        s = self.state
+        hidden = bool(s.hole) + (s.spare is not None)
+        return int(self.game["decks"] * 52 - len(self.on_felt()) - hidden)
+
+    # What the table shows of money.
+
+    def money_shown(self) -> Json:
+        """The fields about money of the prompt."""
+        s, step, shown = self.state, self.state.step, dict.fromkeys(("stake", "amount"), 0)
+        money: Json = {**shown, "odds": None, "chips": []}
+        if step == "paying":
+            due = s.due[0]
+            tell = "pay" if due.returned > due.stake else "give_back" if due.returned else "collect"
+            money["tell"] = "floor_first" if due.floor and not s.approved else tell
+            names = ("seat", "hand", "why", "stake", "odds", "cards")
+            money |= {name: getattr(due, name) for name in names} | {"place": due.bet}
+            money["amount"] = _moved(due)
+        elif step == "wagering":
+            money["amount"] = self.game["limits.table_payout"] or 0
+        elif step in ("insurance", "insurance_confirm"):
+            seat, asks = s.seats[s.asked], step == "insurance"
+            money |= {"seat": seat.number, "stake": seat.bets.get("main", 0)}
+            money["amount"] = self.most_insured(seat) if asks else s.asking
+            money["odds"] = self.game["insurance.pays"] if asks else None
+        elif step in ("naturals", "turn", "double_confirm", "split_confirm"):
+            hand = s.hands[s.turn]
+            money |= {"seat": hand.seat, "hand": hand.number, "stake": hand.wager}
+            amounts = {"double_confirm": s.asking, "split_confirm": hand.wager}
+            money["amount"] = amounts.get(step, 0)
+        if step in ("paying", "insurance_confirm", "double_confirm", "split_confirm"):
+            money["chips"] = self.game.chips(money["amount"])
+        return money
+
+
+PASSING = (
+    *("after_deal", "offer", "next_asked", "after_check", "next_hand", "evaluate"),
+    *("dealer_evaluate", "next_round", "ruling", "resuming"),
+)
+DISPUTES = ("hole_exposed", "hole_unchecked", "out_of_turn", "insurance_dispute", "misdeal")
+WAITS = tuple(one for one in IN_ROUND if one not in ("dealer_late", "reveal", "dealer_card"))
+# Events that only stop the table: the irregularity, and the steps at which they may come.
+STOPS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "CardUnreadable": ("card_unreadable", (*TAKES_CARD, "wagering", "reveal")),
+    "DeckSuspect": ("deck_suspect", OPEN),
+    "HoleExposed": ("hole_exposed", IN_ROUND),
+    "HoleUnchecked": ("hole_unchecked", IN_ROUND),
+    "PlayedOutOfTurn": ("out_of_turn", IN_ROUND),
+    "InsuranceDisputed": ("insurance_dispute", IN_ROUND),
+    "MisdealCalled": ("misdeal", IN_ROUND),
+    "FloorCalled": ("floor_called", OPEN),
+    "ControllerRestarted": ("restarted", OPEN),
+    "PlayerAbsent": ("player_absent", WAITS[:-1]),
+    "DealerCardMissed": ("dealer_card_missed", ("dealing",)),
+    "SeatMissed": ("seat_missed", ("dealing",)),
+    "SeatShorted": ("seat_shorted", ("dealing",)),
+}
+# Events: who may bring them, their fields, and the method of the table that takes them.
+BANK, CORRECTION = "bank?:int counted_again?:int|null", "bet:string paid:int due:int"
+EVENT_ROWS = """
+TableOpened TableClosed / floor / BANK second?:object|null / open_or_close
+ShuffleCalled / dealer floor / / call_shuffle
+ShuffleStarted / device dealer floor / / start_shuffle
+ShuffleDone / device dealer floor / missing?:int extra?:int / end_shuffle
+ShoeLoaded / device dealer floor / count:int / load_shoe
+DecksChanged / floor / second?:object|null / change_decks
+CardBurned / device dealer / / burn_card
+CutCardSeen / device dealer / / cut_card
+DealerRelieved / dealer / / relieve
+WagerPlaced / player dealer / seat:int bet:string amount:int / place_wager
+WagerRemoved / player dealer / seat:int bet:string / remove_wager
+CardDrawn / device dealer / card:card spare?:bool / draw
+HoleDealt / device dealer / commitment:string spare?:bool / deal_hole
+HoleChecked / device dealer / blackjack:bool / check_hole
+HoleRevealed / device dealer / card:int opening:string / reveal
+Hit Stand Surrender SpareRefused / decision / seat:int hand:int / decide
+Double Split / decision / seat:int hand:int amount?:int|null / decide
+Insure / decision / seat:int amount:int / answer_insurance
+EvenMoney Decline / decision / seat:int / answer_insurance
+PayTaken PayDeclined / decision / seat:int / answer_natural
+InsuranceClosed / dealer / / close_insurance
+Confirmed / dealer / / confirm
+Withdrawn / player dealer / / withdraw
+Paid / dealer / amount?:int|null / pay
+AllPaid / dealer / / pay
+PaymentApproved / floor / / approve
+PaymentCorrected / floor / round:int seat:int hand:int CORRECTION second?:object|null / correct
+Cleared / dealer / / clear
+FaceUpCardFound / device dealer floor / card:card / face_up
+ErrorCardDrawn / device dealer / commitment:string / error_card
+ErrorCardExposed / device dealer floor / card:card / error_card_seen
+DealerCardMissed / dealer floor / which:int / passed_over
+SeatMissed SeatShorted / dealer floor / seat:int / passed_over
+ShoeRanOut / device dealer floor / / shoe_empty
+CardUnreadable / device dealer / why:string / stop_for
+CardMisread / dealer floor / / misread
+CardEntered / dealer / card:card / enter_card
+CardConfirmed CardRejected / floor / / confirm_card
+DeckSuspect / device dealer floor / why:string / stop_for
+UnknownCardDrawn / device dealer / / unknown_card
+HoleExposed HoleUnchecked PlayedOutOfTurn / dealer floor / seat?:int / stop_for
+InsuranceDisputed MisdealCalled / dealer floor / seat?:int / stop_for
+FloorCalled / player dealer floor / seat?:int / stop_for
+PlayerAbsent / dealer floor / seat:int / stop_for
+DeviceLost / device / device:string why:string / lose_device
+DeviceBack / device / device:string agrees:bool / device_back
+CountersAccepted / floor / second?:object|null / accept_device
+ControllerRestarted / device / / stop_for
+FeltConfirmed / dealer / / confirm_felt
+FloorRuled / floor / way:string second?:object|null / rule
+RoundVoided / floor / reason:string second?:object|null / void
+"""
+EVENTS: dict[str, tuple[str, str, str]] = {}
+for _line in EVENT_ROWS.replace("BANK", BANK).replace("CORRECTION", CORRECTION).strip().split("\n"):
+    _names, _roles, _fields_of_it, _act = (one.strip() for one in _line.split(" /"))
+    EVENTS.update(dict.fromkeys(_names.split(), (_roles, _fields_of_it, _act)))
+# The effects that settlement makes again, with the values of fields that may be omitted; the others
+# are known and concern neither cards nor money.
+PLAIN = "BankCounted Tucked DecksOut SeatDead RoundVoid Corrected RoundOver"
+JUDGED: dict[str, Json] = {kind: {} for kind in PLAIN.split()}
+JUDGED["Settled"] = {"hand": -1, "odds": None, "why": "", "instant": False, "cards": []}
+JUDGED |= {"WagersLocked": {"cap": None}, "Ruled": {"second": ""}}
+JUDGED |= {"Burned": {"card": FACE_DOWN}, "Discarded": {"card": FACE_DOWN}}
+IGNORED = ("Told", "Stations", "ShoeLock", "Shuffler")
+AMOUNTS = ("stake", "amount", "returned", "total", "cap", "won", "paid", "due", "bank")
+PROMPT: Json = {"seat": 0, "hand": -1, "place": "", "why": "", "stake": 0, "amount": 0}
+PROMPT |= {"odds": None, "chips": [], "cards": []}
+CANNOT = (LookupError, ArithmeticError, TypeError, ValueError, AttributeError)
+
+
+def _same(recorded: Any, made: Any) -> bool:
+    """Whether two values are equal, `true` and 1 being different."""
+    if isinstance(made, (list, dict)):
+        return json.dumps(recorded, sort_keys=True) == json.dumps(made, sort_keys=True)
+    return type(recorded) is type(made) and recorded == made
+
+
+class Settlement:
+    """Settles every round of a record again, and compares each decision with what it makes."""
+
+    def __init__(self) -> None:
+        self.table: Table | None = None
+        self.game: Game | None = None
+        self.why = "the game"  # why decisions are not judged, while there is no table
+        self.proc = ""
+        self.counts = dict.fromkeys(("rounds", "hands", "side bets", "amounts"), 0)
+
+    def begin(self, opened: Json, state: Any) -> None:
+        """Starts with the state of a snapshot."""
+        self.proc, self.table = str(opened["proc"]), None
+        try:
+            self.game = Game(opened["game"])
+            self.table = Table(self.game, _loaded("state", state or {}))
+        except NotJudged as problem:
+            self.why = str(problem)
+
+    def boot(self, opened: Json, last_round: int) -> None:
+        """Another game, or another procedure, starts with a closed table."""
+        if self.proc == opened["proc"]:
+            return
+        old = self.table.state if self.table else _new("state", round=last_round)
+        if old.step not in ("closed", *BETWEEN_ROUNDS) or old.seats:
+            raise Wrong("another procedure starts while a round is open")
+        state = {"round": old.round, "lost": old.lost, "shoe": vars(old.shoe)}
+        self.begin(opened, {**state, "shoe": {"decks_out": old.shoe.decks_out}})
+
+    def compare(self, recorded: Any) -> None:
+        """Refuses the state of a snapshot that the decisions before it do not come to."""
+        if not self.table or recorded is None:
+            return
+        theirs, ours = _loaded("state", recorded), self.table.state
+        for name, value in vars(ours).items():
+            if getattr(theirs, name) != value:
+                raise Wrong(f"the snapshot's state: {name} is not what the decisions come to")
+
+    def judge(self, record: Json) -> str:
+        """Checks a decision or refusal; returns why it could not be judged, if so."""
+        data, by = record["data"], record["by"]
+        event = data["event"]
+        kind, refused = event["type"], record["kind"] == "refusal"
+        if not self.table:
+            return self.why
+        if kind not in EVENTS:
+            raise Wrong(f"the page knows no event {kind}")
+        _shaped(event, kind, f"type:string actor?:object {EVENTS[kind][1]} *", ordered=False)
+        actor = {"seat": 0, **(event.get("actor") or by)}
+        if not _same(actor, {"seat": 0, **by}):
+            raise Wrong(f"{kind} is by another person than its record")
+        try:
+            if refused:
+                self.refuse(event, by)
+                return ""
+            self.table.take(event, by)
+            self.check_effects(data["effects"])
+        except Wrong as problem:
+            raise Wrong(f"{kind} {problem}") from None
+        except CANNOT as problem:
+            raise Wrong(f"{kind} cannot be: {type(problem).__name__}") from problem
+        return ""
+
+    def refuse(self, event: Json, by: Json) -> None:
+        """Refuses a refusal of an event that the rules accept."""
+        assert self.table
+        trial = Table(self.table.game, deepcopy(self.table.state))
+        try:
+            trial.take(event, by)
+        except (Wrong, *CANNOT):
+            return
+        raise Wrong("was refused, though the rules accept it")
+
+    def check_effects(self, effects: list[Json]) -> None:
+        assert self.table
+        unknown = {one["type"] for one in effects} - {*JUDGED, *IGNORED, "Prompt"}
+        if unknown:
+            raise Wrong(f"has effects that the page does not know: {', '.join(sorted(unknown))}")
+        facts = [one for one in effects if one["type"] in JUDGED]
+        for one, made in list(zip(facts, self.table.made)):  # noqa: B905 (no `strict` in 3.9)
+            self.check_fact(one, made)
+        if len(facts) != len(self.table.made):
+            missing = [made["type"] for made in self.table.made[len(facts) :]]
+            more = [one["type"] for one in facts[len(self.table.made) :]]
+            raise Wrong(
+                f"lacks the effects {missing}" if missing else f"has effects {more} too many"
+            )
+        prompts = [one for one in effects if one["type"] == "Prompt"]
+        if len(prompts) != 1:
+            raise Wrong(f"has {len(prompts)} prompts, not one")
+        shown = self.table.money_shown()
+        self.check_fields("a prompt", {**PROMPT, **prompts[0]}, shown)
+
+    def check_fact(self, one: Json, made: Json) -> None:
+        kind = str(made["type"])
+        place = f" (seat {made['seat']}, {made['bet']})" if kind == "Settled" else ""
+        self.check_fields(f"the effect {one['type']}{place}", {**JUDGED[kind], **one}, made)
+        if one.keys() - made.keys():
+            raise Wrong(f"has the effect {kind} with a field that the page does not know")
+        self.counts["rounds"] += kind == "RoundOver"
+        if kind == "Settled":
+            self.counts["hands" if made["bet"] == "main" else "side bets"] += 1
+
+    def check_fields(self, what: str, recorded: Json, made: Json) -> None:
+        for name, value in made.items():
+            if not _same(recorded.get(name), value):
+                told = f"{json.dumps(recorded.get(name))}, not {json.dumps(value)}"
+                raise Wrong(f"has {what} in which {name} is {told}")
+            self.counts["amounts"] += name in AMOUNTS and bool(value)
+
+
 # --- the record -----------------------------------------------------------------------------------
 
 
@@ -609,6 +2310,7 @@ class Reading:
         self.grown_to = 0  # how many records were there when they were
         self.old: dict[int, bytes] = {}  # roots of the tree that were kept of it, by size
         self.words: list[str] = []
+        self.settlement = Settlement()
         self.remarks: Counter[str] = Counter()
         self.unchecked: Counter[str] = Counter()
 
@@ -973,7 +2675,9 @@ class Reading:
                 raise Wrong(f"the snapshot's {name} is not what came before it")
         if (data["state"] is not None) != self.decided:
             raise Wrong("the snapshot's state is null after a decision, or is not before the first")
+        self.settlement.compare(data["state"])
         if self.segments == 0 and self.opened:
+            self.settlement.begin(self.opened, data["state"])
             name, seq, key = self.certified(data["certificate"])
             boot.opened = -1
             if name == boot.name:
@@ -993,6 +2697,7 @@ class Reading:
             raise Wrong("opened names another origin")
         self.check_hashes(boot, data)
         self.trust(data["table_key"])
+        self.settlement.boot(data, self.round)
         self.opened, boot.opened, boot.torn = data, record["seq"], data["torn"]
 
     def certified(self, text: str) -> tuple[str, int, Key]:
@@ -1024,8 +2729,18 @@ class Reading:
         while self.unsigned and self.unsigned[0][0] <= size:
             self.unsigned.popleft()
 
+    def refuse(self, boot: Boot, record: Json, data: Json) -> None:
+        self.judge(record)
+
+    def judge(self, record: Json) -> None:
+        """Settles again what follows from an event."""
+        why = self.settlement.judge(record)
+        if why:
+            self.remark(f"decisions were not settled again: {why}", True)
+
     def decide(self, boot: Boot, record: Json, data: Json) -> None:
         event, self.decided = data["event"], True
+        self.judge(record)
         if event["type"] in HIDDEN:
             self.deal(record, event, data.get("sealed"))
         elif "sealed" in data:
@@ -1100,6 +2815,7 @@ CHECKS: dict[str, Callable[[Reading, Boot, Json, Json], None]] = {
     "certificate": Reading.certify,
     "checkpoint": Reading.checkpoint,
     "decision": Reading.decide,
+    "refusal": Reading.refuse,
     "tail": Reading.set_aside,
     "witnessed": Reading.witnessed,
 }
@@ -1154,6 +2870,7 @@ def verify(reading: Reading, witness: Key | None, tell: Callable[[str], None]) -
         "last_seq": reading.seq,
         "boots": len(reading.boots),
         "signed_through": reading.signed,
+        "settled_again": reading.settlement.counts,
         "table_key": _plain(f"{key.name}+{key.id(SIGNED).hex()}") if key else None,
         "table_key_proven": reading.proven,
         "held_by_witness_at": _utc(seen_at * 1_000_000) if reading.held else None,
@@ -1170,7 +2887,9 @@ def _show(found: Json) -> None:
     lists, bad = ("remarks", "not_checked"), found["wrong"]
     for name, value in found.items():
         if name not in (*lists, "retired", "wrong", "verdict", "exit"):
-            print(f"{name.replace('_', ' ')}: {'none' if value in (None, '') else value}")
+            counts = value.items() if isinstance(value, dict) else ()
+            words = ", ".join(f"{count} {what}" for what, count in counts) or value
+            print(f"{name.replace('_', ' ')}: {'none' if words in (None, '') else words}")
     for words in found["retired"]:
         print(f"retired: {words}")
     if not found["table_key_proven"]:

@@ -29,6 +29,12 @@ def read_independently(folder: Path) -> Json:
     return verify_record.verify(verify_record.Reading(folder, None, None), None, lambda _: None)
 
 
+def accepted(found: Json) -> bool:
+    """Whether nothing is wrong, and nothing was left out but the settlement of a made-up game."""
+    left = [one for one in found["not_checked"] if "not settled again" not in one]
+    return (found["exit"], found["wrong"], left) in ((0, None, []), (3, None, []))
+
+
 def cosigned_end(place: Path) -> bytes:
     """The last checkpoint of a record, countersigned."""
     *_, last = segments(place)

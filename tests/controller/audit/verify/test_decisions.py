@@ -47,7 +47,7 @@ from tests.support.audit.tools.by_page import (
     opening,
     started,
 )
-from tests.support.audit.verifying import read_independently, whats
+from tests.support.audit.verifying import accepted, read_independently, whats
 from tests.support.audit.wrong_records import CASES, GROUPS, ONLY_WITH_REPLAY, broken, filled
 from tests.support.procedure.random_games import game_as_it_is
 
@@ -443,7 +443,8 @@ def test_a_card_that_was_drawn_in_error_may_become_the_hole_card_rounds_later(
     pen.decide({"type": "HoleDealt", "commitment": digest, "spare": True})
     pen.reveal(card=30)
     report = verify(pen.end(tmp_path))
-    assert (report.findings, report.opened, read_independently(tmp_path)["exit"]) == ((), 2, VALID)
+    assert (report.findings, report.opened) == ((), 2)
+    assert accepted(read_independently(tmp_path))
 
 
 def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> None:
@@ -476,5 +477,5 @@ def test_the_writers_of_broken_records_can_write_valid_ones(tmp_path: Path) -> N
     ):
         add(pen)
     found = read_independently(pen.save(tmp_path))
-    assert (found["exit"], found["wrong"]) == (VALID, None)
+    assert accepted(found)
     assert not [what for what in whats(verify(tmp_path)) if "log goes on" in what]

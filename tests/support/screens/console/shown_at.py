@@ -27,13 +27,7 @@ from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.common.texts import as_toml, load
 from controller.screens.console.view import Viewer, console_of
 from controller.screens.console.view.page import ConsolePage
-from controller.table.memory import (
-    NO_WITNESS,
-    SPACE_LEFT,
-    SpaceStatus,
-    TableDisplay,
-    WitnessStatus,
-)
+from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
 
@@ -139,7 +133,6 @@ class Around(NamedTuple):
     quality: ClockQuality = "synced"
     witness: WitnessStatus = NO_WITNESS
     utc: int = 0
-    space: SpaceStatus = SPACE_LEFT
 
 
 USUAL: Final = Around()
@@ -154,15 +147,7 @@ def view_at(at: At, around: Around = USUAL) -> View:
     by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
     quality, problem = around.quality, around.problem
     stands = ViewInput(
-        shown,
-        around.dealer,
-        around.devices,
-        problem,
-        by_hand,
-        41,
-        quality,
-        around.witness,
-        around.space,
+        shown, around.dealer, around.devices, problem, by_hand, 41, quality, around.witness
     )
     return view_of(named, stands, around.utc)
 
