@@ -7,6 +7,7 @@ import fcntl
 import mmap
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,11 @@ class Disk:
     def sync(self, fd: int) -> None:
         """Make the file's bytes and size durable."""
         os.fdatasync(fd)
+
+    def free_bytes(self, fd: int) -> int:
+        """Bytes that this user may still write to the file's disk; very many if it cannot say."""
+        about = os.fstatvfs(fd)
+        return about.f_bavail * about.f_frsize if about.f_blocks else sys.maxsize
 
     def close(self, fd: int) -> None:
         os.close(fd)

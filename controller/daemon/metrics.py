@@ -127,6 +127,12 @@ class _TableCollector(Collector):
             ("holecard_stopped", "1 while nothing can be done.", bool(self._running.shown.stopped)),
             ("holecard_round", "The number of the last round.", table.state.round),
         )
+        room = self._running.log.room()
+        figures = (
+            *figures,
+            ("holecard_record_full", "1: the next segment cannot be made.", bool(room.problem)),
+            ("holecard_record_room_bytes", "Bytes left in segments that exist.", room.left),
+        )
         for name, text, value in figures:
             yield GaugeMetricFamily(name, text, value)
         dropped = "Entries that were not recorded since the start: the record has their number."

@@ -27,6 +27,7 @@ from controller.api.http import application
 from controller.api.service import ServedTable, TableApi
 from controller.audit.errors import LogFailed
 from controller.audit.log import Log, SystemClock
+from controller.audit.text import minutes_words
 from controller.config import ControlPlace, TableConfig
 from controller.daemon.http_server import MAX_PAGE_CONNECTIONS, SHUTDOWN_TIMEOUT, Server
 from controller.daemon.logging import log_context, log_result
@@ -56,7 +57,7 @@ from controller.table.loop import (
     parts_of,
     required_section,
 )
-from controller.table.running import RunningTable, WitnessMonitor
+from controller.table.running import RunningTable, SpaceMonitor, WitnessMonitor
 from drivers.keys import KeyProblem
 
 NAME: Final = ".cases-"
@@ -191,6 +192,8 @@ class _TableService:
         )
         self._news = PeopleWatch(self._desk, given.people, moment)
         self._witnessing = WitnessMonitor(table, table.parts.record, moment, given.unwitnessed)
+        log, seats = table.log, table.parts.game.seats
+        self._space = SpaceMonitor(table, log.room, log.spares.retry, seats)
         self._serving = ServedTable(table, self._desk, moment)
         self._pulse = LoopMonitor(metrics.late)
         self._watchdog = Watchdog(callbacks.notify, self._health, self._status)
@@ -217,6 +220,7 @@ class _TableService:
                     begin(self._pulse.run, "its pulse"),
                     begin(self._news.run, "its people"),
                     begin(self._witnessing.run, "its witnesses"),
+                    begin(self._space.run, "its disk"),
                 ]
                 if self._screens is not None:
                     others.append(begin(self._screens.run, "its pages"))
@@ -284,7 +288,13 @@ class _TableService:
         """The status line for `systemctl status`, without cards and seats."""
         shown = self._table.shown
         step = f"{shown.state.step.value}, round {shown.state.round}"
-        return f"held at {step}: {shown.stopped}" if shown.stopped else step
+        if shown.stopped:
+            return f"held at {step}: {shown.stopped}"
+        space = self._table.space
+        if not space.problem:
+            return step
+        left = minutes_words(space.minutes)
+        return f"{step}; disk full: {space.problem}, {left} of play can be recorded"
 
 
 def serve_parts(config: TableConfig) -> ServeParts:

@@ -20,13 +20,13 @@ from typing import Final, NamedTuple
 from controller.audit.errors import RecordProblem
 from controller.audit.files import LOCK, Disk, WriterLock
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
-from controller.audit.format.segments import DIRECTORY, SPARE, numbers
+from controller.audit.format.segments import DIRECTORY, SPARE, numbers, spare_file
 from controller.audit.format.tail import TailVerdict
 from controller.audit.keys import load_table_private
 from controller.audit.log import COSIGNED, RecordOpening, unsigned_faults
 from controller.audit.read.reader import in_words, read_segment, record_of
 from controller.audit.replay import OtherProcedure, ReplayMismatch, proc_of, replay_opening
-from controller.audit.text import format_time
+from controller.audit.text import format_time, minutes_words
 from controller.doctor.check import (
     CannotCheck,
     CheckFindings,
@@ -43,6 +43,7 @@ from controller.doctor.permissions import FIRST, nearest
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
 from controller.table.restart import MAX_BEHIND
+from controller.table.running import bytes_an_hour
 from drivers.keys import KeyProblem
 
 NONE_YET: Final = "none yet: the first start creates it"
@@ -292,13 +293,6 @@ def clock_goes_on(case: DoctorCase) -> CheckFindings | DoctorProblem:
     return wrong(what, *set_clock(case), mend=mend)
 
 
-RECORD_BYTES: Final = 1000
-"""Approximate size of a record entry with its frame and its part of the index."""
-ROUND_RECORDS: Final = 12
-SEAT_RECORDS: Final = 13
-"""Approximate number of entries of a round, and of each seat in it."""
-ROUNDS_AN_HOUR: Final = 420
-"""Divided by players plus dealer: about 210 with one player, 52 with seven."""
 HOURS: Final = 24
 FEW_DAYS: Final = 2
 SOME_DAYS: Final = 30
@@ -320,11 +314,7 @@ SLOW_MS: Final = 20.0
 
 def bytes_a_day(seats: int) -> int:
     """Bytes per day of a table that never closes, with the busiest number of players."""
-    hourly = (
-        ROUNDS_AN_HOUR * (ROUND_RECORDS + SEAT_RECORDS * players) // (players + 1)
-        for players in range(1, seats + 1)
-    )
-    return max(hourly) * RECORD_BYTES * HOURS
+    return bytes_an_hour(seats) * HOURS
 
 
 # --- free space -------------------------------------------------------------------------------
@@ -344,7 +334,8 @@ def room(case: DoctorCase) -> CheckFindings:
     mend = "free space on that disk, or move the record to a larger one; to see it"
     problems = []
     if free < 3 * record.segment_mib * _MIB or days < FEW_DAYS:
-        problems.append(wrong(f"{place} has {said}", look, mend=mend))
+        full = _play_left(case, free, seats)
+        problems.append(wrong(f"{place} has {said}{full}", look, mend=mend))
     elif days < SOME_DAYS:
         problems.append(warning(f"{place} has {said}", look, mend=mend))
     if about.f_files and about.f_favail < FEW_FILES:
@@ -356,6 +347,24 @@ def room(case: DoctorCase) -> CheckFindings:
             )
         )
     return found(said, problems)
+
+
+def _play_left(case: DoctorCase, free: int, seats: int) -> str:
+    """The play that is left to a table that is being served and cannot make its next segment;
+    empty for all others."""
+    record = case.record.directory
+    if not serving(case) or spare_file(record).exists():
+        return ""
+    try:
+        opening = read(record)
+    except (OSError, RecordProblem):
+        return ""  # the check of the record reports it
+    segment = None if opening is None else opening.segment
+    if segment is None or free >= len(segment.buffer):
+        return ""  # it is being made
+    left = len(segment.buffer) - segment.end
+    words = minutes_words(left * 60 // bytes_an_hour(seats))
+    return f"; the next segment of the record cannot be made: {words} of play can be recorded"
 
 
 # --- file system ------------------------------------------------------------------------------

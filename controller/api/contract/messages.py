@@ -180,6 +180,11 @@ class Health(Struct, frozen=True):
     seq: int
     """Of the last record."""
     links: tuple[LinkShown, ...]
+    full: str = ""
+    """Why the disk has no room for the next segment of the record; empty if it has. The table is
+    ready until no more can be recorded."""
+    minutes: int = 0
+    """Minutes of play that can still be recorded then, as an estimate."""
 
 
 # --- errors -----------------------------------------------------------------------------------

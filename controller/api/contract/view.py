@@ -23,7 +23,13 @@ from controller.procedure.prompts import MoneyFormat, say
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
 from controller.rules.money import Amount, Odds
-from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
+from controller.table.memory import (
+    NO_WITNESS,
+    SPACE_LEFT,
+    SpaceStatus,
+    TableDisplay,
+    WitnessStatus,
+)
 
 EFFECTS: Final[tuple[type[Effect], ...]] = (
     f.Prompt,
@@ -133,7 +139,7 @@ class DeviceShown(Struct, frozen=True):
 
 
 class RecordShown(Struct, frozen=True):
-    """Length of the record, and whether a witness has countersigned it lately."""
+    """Length of the record, whether a witness has countersigned it lately, and its disk."""
 
     seq: int
     witnessed: int = 0
@@ -141,6 +147,10 @@ class RecordShown(Struct, frozen=True):
     unwitnessed: int = 0
     """Since when no witness has countersigned, in microseconds since 1970; 0 while that is not
     long ago. With `witnessed` 0 none ever has."""
+    full: str = ""
+    """Why the disk has no room for the next segment of the record; empty if it has."""
+    minutes: int = 0
+    """Minutes of play that can still be recorded then, as an estimate."""
 
 
 class ClockShown(Struct, frozen=True):
@@ -210,6 +220,7 @@ class ViewInput(Struct, frozen=True):
     quality: str
     """The quality of the clock."""
     witness: WitnessStatus = NO_WITNESS
+    space: SpaceStatus = SPACE_LEFT
 
 
 _shown: Final = attrgetter(*StateShown.__struct_fields__)
@@ -236,7 +247,13 @@ def view_of(named: TableIdentity, stands: ViewInput, utc: int) -> View:
         stands.devices,
         stands.shuffle_problem,
         stands.by_hand,
-        RecordShown(stands.seq, stands.witness.size, stands.witness.since),
+        RecordShown(
+            stands.seq,
+            stands.witness.size,
+            stands.witness.since,
+            stands.space.problem,
+            stands.space.minutes,
+        ),
         ClockShown(utc, stands.quality),
     )
 

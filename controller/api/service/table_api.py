@@ -141,7 +141,16 @@ class ViewCache:
             LinkShown(one.device, one.serial, one.state, one.held) for one in devices_of(table)
         )
         ready = not stopped and all(one.state == LinkState.READY.value for one in links)
-        return Health(self._identity.table, ready, stopped, table.table.seq, links)
+        space = table.space
+        return Health(
+            self._identity.table,
+            ready,
+            stopped,
+            table.table.seq,
+            links,
+            space.problem,
+            space.minutes,
+        )
 
     def notify(self) -> None:
         """Call the callbacks: the view may have changed."""
@@ -163,6 +172,7 @@ class ViewCache:
             table.table.seq,
             quality,
             table.witness,
+            table.space,
         )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct as Layout
@@ -95,17 +98,29 @@ def numbers(record: Path) -> list[int]:
 
 def make_spare(disk: Disk, record: Path, size: int) -> None:
     """Create the next segment's file, filled with zeros, durably. Idempotent: an incomplete file is
-    replaced by the next call."""
+    replaced by the next call. Raises OSError; the space is free again then."""
     file = spare_file(record)
     fd = disk.create(file)
     try:
-        at = 0
-        while at < size:  # a full disk raises at the next write
-            at += disk.write(fd, _ZEROS[: size - at], at)
-        disk.sync(fd)
-    finally:
-        disk.close(fd)
+        try:
+            _fill(disk, fd, size)
+        finally:
+            disk.close(fd)
+    except OSError:
+        with suppress(OSError):  # the first error is reported
+            disk.remove(file)
+        raise
     disk.sync_directory(file.parent)
+
+
+def _fill(disk: Disk, fd: int, size: int) -> None:
+    """Fill a file with zeros. Raises OSError."""
+    if disk.free_bytes(fd) < size:  # before it takes what others need
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    at = 0
+    while at < size:  # a disk may be full all the same
+        at += disk.write(fd, _ZEROS[: size - at], at)
+    disk.sync(fd)
 
 
 HEAD: Final = Layout("<IIQQ32s")

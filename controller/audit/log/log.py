@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw, Struct
 
-from controller.audit.errors import LogFailed, RecordDamaged
+from controller.audit.errors import DiskFull, LogFailed, RecordDamaged
 from controller.audit.files import DIRECTORY_MODE, release_lock, store_origin, write_all
 from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import SigningKey, table_name
@@ -138,6 +138,22 @@ def stage(
     return StagedFrames(b"".join(frames), leaves, made)
 
 
+END_RESERVE: Final = 8 * 1024
+"""Bytes of the last segment that a full disk leaves for the end of a boot: counts of entries that
+were not recorded, `closed`, and the checkpoints over both."""
+
+
+class RecordRoom(NamedTuple):
+    """The room for further entries in the segments that exist."""
+
+    problem: str
+    """Why the next segment cannot be made; empty if it exists or is being made."""
+    left: int
+    """Bytes of further entries."""
+    written: int
+    """Bytes of the record, from its first segment on."""
+
+
 SIGN_AFTER_NS: Final = 900_000_000
 """A checkpoint is due at the latest this long after the first unsigned record."""
 
@@ -176,6 +192,10 @@ class Log:
         self._fd = -1
         self._number = 0
         self._at = 0
+        self._reserve = min(END_RESERVE, size // 4)
+        self._is_full = False
+        """The last entry was refused: none follows before there is a next segment, since a smaller
+        one would let the table go on for a moment."""
         self._tree = Span()
         self._leaves: list[bytes] = []
         """Not yet in the tree: hashing is deferred to the next checkpoint, off the append path."""
@@ -299,6 +319,16 @@ class Log:
             return None
         return max(0, self._unsigned_since + SIGN_AFTER_NS - self._clock().mono) / 1e9
 
+    def room(self) -> RecordRoom:
+        """The room for further entries. Thread-safe: figures of the last append."""
+        problem, left = self.spares.problem, self.size - self._at
+        if problem is not None:
+            left = 0 if self._is_full else max(0, left - self._reserve)
+        elif self.spares.ready:
+            left += self.size
+        why = "" if problem is None else problem.strerror or str(problem)
+        return RecordRoom(why, left, self._number * self.size + self._at)
+
     def ready(self, entry: RecordEntry) -> EncodedEntry:
         """Encode an entry for write_ready(). Thread-safe. Raises TypeError, ValueError."""
         return encode_entry(entry, self._head)
@@ -316,7 +346,8 @@ class Log:
             self._read_back()
             note = self._signer.checkpoint(self._grown())
         signed = self.where.seq
-        made = self.write([self._entry("checkpoint", NoteData(note))])[0]
+        entry = self._entry("checkpoint", NoteData(note), reserved=True)
+        made = self.write([entry])[0]
         if made.seq == signed + 1:
             # otherwise a snapshot or a clock record came between, and is unsigned
             self._unsigned_since = 0
@@ -327,7 +358,7 @@ class Log:
         DiskFull, LogFailed."""
         try:
             if self._failed is None and self._fd >= 0:
-                self.write([self._entry("closed", EMPTY_DATA)])
+                self.write([self._entry("closed", EMPTY_DATA, reserved=True)])
                 self.sign()
         finally:
             self.release()
@@ -357,7 +388,10 @@ class Log:
         if changed is not None:
             entries = [self.ready(self._entry("clock", changed)), *entries]
         staged = stage(entries, self._head, moment, self._day(moment.utc), self.where)
-        if len(staged.data) > MAX_WRITE_BYTES or self._at + len(staged.data) > self.size:
+        size = len(staged.data)
+        end = self._at + size
+        fits = size <= MAX_WRITE_BYTES and end <= self.size
+        if not fits or (self.spares.problem is not None and self._must_wait(end, entries)):
             staged = self._stage_in_next_segment(staged, entries, moment)
         try:
             write_all(self._disk, self._fd, staged.data, self._at)
@@ -372,6 +406,13 @@ class Log:
         if not self._unsigned_since:
             self._unsigned_since = moment.mono
         return staged.made if changed is None else staged.made[1:]
+
+    def _must_wait(self, end: int, entries: Sequence[EncodedEntry]) -> bool:
+        """Whether the entries have to wait for the next segment, which cannot be made."""
+        ordinary = [one for one in entries if one.entry.kind != "clock"]
+        if all(one.entry.reserved for one in ordinary):
+            return False
+        return self._is_full or end > self.size - self._reserve
 
     def _stage_in_next_segment(
         self, staged: StagedFrames, entries: Sequence[EncodedEntry], moment: Moment
@@ -391,9 +432,11 @@ class Log:
             )
         return staged
 
-    def _entry(self, kind: Kind, data: object, *, cause: int = 0) -> RecordEntry:
+    def _entry(
+        self, kind: Kind, data: object, *, cause: int = 0, reserved: bool = False
+    ) -> RecordEntry:
         """An entry of the controller itself."""
-        return RecordEntry(kind, CONTROLLER, data, self._round, cause)
+        return RecordEntry(kind, CONTROLLER, data, self._round, cause, reserved=reserved)
 
     def _staged(self, entries: Sequence[EncodedEntry], moment: Moment) -> StagedFrames:
         """No side effects. Raises EntryTooLarge."""
@@ -433,6 +476,9 @@ class Log:
         except LogFailed as failed:
             self._failed = self._failed or failed.first
             raise
+        except DiskFull:
+            self._is_full = True
+            raise
         number = self._number + 1
         snapshot = Snapshot(
             origin=self.origin,
@@ -464,6 +510,7 @@ class Log:
                 self._close(fd)
                 raise
             old, self._fd, self._number, self._at = self._fd, fd, number, HEADER_SIZE
+            self._is_full = False
             self._advance(staged)
             self._close(old)
         self.spares.prepare()

@@ -256,6 +256,7 @@ class Recorder:
                 boot, self._boot = self._boot, None
                 with suppress(RecordProblem):  # the first error is raised
                     boot.log.close()
+                self.seq = boot.log.where.seq
 
     # --- boots ----------------------------------------------------------------------------
 

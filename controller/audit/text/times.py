@@ -29,9 +29,9 @@ def format_clock(utc: int) -> str:
 
 
 def minutes_words(minutes: int) -> str:
-    """A number of minutes that is an estimate: about 2 h 30 min."""
-    if minutes <= 0:
+    """An estimate of minutes, in steps of ten: about 2 h 30 min."""
+    hours, rest = divmod(minutes - minutes % 10, 60)
+    if not hours and not rest:
         return "less than 10 min"
-    hours, rest = divmod(minutes, 60)
     parts = [f"{hours} h" if hours else "", f"{rest} min" if rest else ""]
     return f"about {' '.join(filter(None, parts))}"

@@ -70,6 +70,19 @@ class WitnessStatus(Struct, frozen=True):
 NO_WITNESS: Final = WitnessStatus()
 
 
+class SpaceStatus(Struct, frozen=True):
+    """Whether the record has room for further play."""
+
+    problem: str = ""
+    """Why the next segment of the record cannot be made; empty if it can."""
+    minutes: int = 0
+    """Minutes of play that can still be recorded then: an estimate, in steps of ten minutes."""
+
+
+SPACE_LEFT: Final = SpaceStatus()
+"""The next segment exists or can be made."""
+
+
 def prompt_of(effects: tuple[Effect, ...]) -> Prompt | None:
     return next((effect for effect in effects if isinstance(effect, Prompt)), None)
 

@@ -52,7 +52,15 @@ from controller.table.loop import (
     TableStopped,
     read_act,
 )
-from controller.table.memory import NO_WITNESS, CardVault, DeviceFault, TableDisplay, WitnessStatus
+from controller.table.memory import (
+    NO_WITNESS,
+    SPACE_LEFT,
+    CardVault,
+    DeviceFault,
+    SpaceStatus,
+    TableDisplay,
+    WitnessStatus,
+)
 from controller.table.restart import CardRereader, RestoredTable, open_record
 from drivers.keys import same_person
 from drivers.session import Supervisor
@@ -74,6 +82,7 @@ class RunningTable:
         self._result_listeners: list[Callable[[RequestResult], None]] = []
         self._display_listeners: list[Callable[[], None]] = []
         self.witness: WitnessStatus = NO_WITNESS
+        self.space: SpaceStatus = SPACE_LEFT
         self._dealt = ""
         """The last dealer who signed in since this start, or since the table was closed."""
         self._group: asyncio.TaskGroup | None = None
@@ -186,6 +195,12 @@ class RunningTable:
         """Set the status of the witness, and notify the displays if it changed."""
         if witness != self.witness:
             self.witness = witness
+            self._notify_displays()
+
+    def set_space(self, space: SpaceStatus) -> None:
+        """Set the status of the record's disk, and notify the displays if it changed."""
+        if space != self.space:
+            self.space = space
             self._notify_displays()
 
     def _notify_displays(self) -> None:

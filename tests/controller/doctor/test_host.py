@@ -285,6 +285,23 @@ def test_room_for_the_next_segments(made: House, monkeypatch: pytest.MonkeyPatch
     assert made.problem("room").grade == "wrong"
 
 
+def test_play_that_a_served_table_can_record(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next segment cannot be made; what is left of the current one is known."""
+    monkeypatch.setattr(os, "statvfs", lambda place: roomy(2**19))
+    log = made.begin()
+    try:
+        log.spares.take().unlink()
+        problem = made.problem("room")
+        assert "cannot be made: about 10 min of play can be recorded" in problem.what
+        made.shell(problem.commands[0])
+        monkeypatch.setattr(os, "statvfs", lambda place: roomy(2**20))
+        assert "of play" not in made.problem("room").what  # it is being made
+    finally:
+        log.close()
+    monkeypatch.setattr(os, "statvfs", lambda place: roomy(2**19))
+    assert "of play" not in made.problem("room").what
+
+
 def test_room_for_files(made: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda place: roomy(2**40, 3))
     assert "has space for only 3 more files" in made.problem("room").what

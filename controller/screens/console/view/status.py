@@ -131,6 +131,8 @@ def _record(view: View, t: HouseTerms) -> StatusLine:
     name = t.texts("console.status.record")
     if view.stopped:
         return StatusLine("record", name, t.texts("console.status.stopped"), "alarm", view.stopped)
+    if view.record.full:
+        return StatusLine("record", name, _room(view, t), "care", view.record.full)
     return StatusLine("record", name, *_seen(view, t))
 
 
@@ -143,6 +145,14 @@ def _seen(view: View, t: HouseTerms) -> tuple[str, Mark]:
         return t.texts("console.status.never_witnessed", seq=record.seq), "care"
     since = _when(record.unwitnessed, view.clock.utc)
     return t.texts("console.status.unwitnessed", seq=record.seq, since=since), "care"
+
+
+def _room(view: View, t: HouseTerms) -> str:
+    """How much play the full disk leaves."""
+    hours, minutes = divmod(view.record.minutes, 60)
+    if not view.record.minutes:
+        return t.texts("console.status.disk_full_soon")
+    return t.texts("console.status.disk_full", hours=hours, minutes=f"{minutes:02}")
 
 
 def _when(utc: int, now: int) -> str:

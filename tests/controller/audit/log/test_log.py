@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from controller.audit.errors import DiskFull, LogFailed
+from controller.audit.errors import LogFailed
 from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import (
     VerifierKey,
@@ -291,22 +291,6 @@ def test_large_clock_changes_are_recorded(place: Path, seconds: float) -> None:
     opening = RecordOpening.at(place, table=TABLE)
     opening.close()
     assert opening.closed()
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE])
-def test_temporary_errors_are_retried(place: Path, number: int) -> None:
-    disk = FaultyDisk()
-    with closing(begun(place, disk=disk)) as log:
-        log.spares.take()  # the one that was preallocated
-        disk.fails["create"] = OSError(number, errno.errorcode[number])
-        log.write([note("a", 9000)])
-        for _ in range(3):
-            with pytest.raises(DiskFull, match="no room for the next segment"):
-                log.write([note("b", 9000)])
-            log.write([note("small things still fit", 100)])
-        disk.fails.clear()
-        log.write([note("b", 9000)])
-    assert (len(submitted(place)), len(list(segments(place)))) == (5, 2)
 
 
 @pytest.mark.parametrize(("call", "size"), [("sync", 10), ("second segment", 9000)])

@@ -28,10 +28,11 @@ from controller.daemon.command import leaves, reportable
 from controller.daemon.metrics import Metrics
 from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.serve import ServeCallbacks, serve, serve_parts, watched_environment
+from controller.daemon.watchdog import Notify
 from controller.errors import UsageProblem
 from controller.table.devices import StoreRetry
 from controller.table.loop import QueueFull, TableEnvironment, parts_of
-from controller.table.running import RunningTable, witness_monitor
+from controller.table.running import RunningTable, space_monitor, witness_monitor
 from drivers.devices import LinkState
 from firmware_protocol.device import Plug
 from hil.simulator import LiveDevice
@@ -286,6 +287,68 @@ async def test_a_disk_without_room_holds_the_table_until_there_is_some(tmp_path:
         assert not here.task.done()
         assert await here.end() == 0
     assert [data["what"] for data in whats(tmp_path, "person")] == ["signed in", "signed out"]
+
+
+class Told(Notify):
+    """What a service manager is told."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.messages: list[str] = []
+
+    def tell(self, *messages: str) -> None:
+        self.messages += messages
+
+
+async def _until_full(api: Api, *, is_full: bool) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while bool((await api.health()).full) is not is_full:
+            await asyncio.sleep(0.01)
+
+
+@asynchronous
+async def test_a_disk_that_fills_up_is_announced_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is needed: the table goes on, and the announcement ends when there is room."""
+    monkeypatch.setattr(space_monitor, "CHECK_INTERVAL", 0.02)
+    create, room = Disk.create, asyncio.Event()
+    spares = iter([True])  # room for one
+
+    def full(disk: Disk, file: Path) -> int:
+        if file.name == "spare.seg" and not (next(spares, False) or room.is_set()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return create(disk, file)
+
+    monkeypatch.setattr(Disk, "create", full)
+    port, told = free_port(), Told()
+    file = furnished(tmp_path, f"metrics_port = {port}")
+    async with (
+        served(load_table(file), tells=ServeCallbacks(notify=told)) as here,
+        Api(tmp_path / "s") as api,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as metrics,
+    ):
+        screen = await api.open("dealer")
+        await _until_full(api, is_full=True)
+        async with asyncio.timeout(PATIENCE):
+            while not any("disk full: No space left on device" in one for one in told.messages):
+                await asyncio.sleep(0.01)
+        await screen.sign_in("D-17", PINS["D-17"])  # it is not stopped
+        health, record = await api.health(), (await screen.table()).record
+        assert (health.full, health.stopped) == (os.strerror(errno.ENOSPC), "")
+        assert (record.full, record.minutes) == (health.full, health.minutes)
+        text = (await metrics.get("/metrics")).text
+        assert "holecard_record_full 1.0" in text
+        left = re.search(r"^holecard_record_room_bytes (\S+)$", text, re.MULTILINE)
+        assert left is not None
+        assert 0 < float(left[1]) < 1 << 20
+        room.set()
+        await _until_full(api, is_full=False)
+        assert "holecard_record_full 0.0" in (await metrics.get("/metrics")).text
+        assert await here.end() == 0
+    recorded = whats(tmp_path, "fault", "disk_full")
+    assert [one["detail"]["problem"] for one in recorded] == ["No space left on device"]
+    assert {"text": space_monitor.ENDED} in whats(tmp_path, "note")
 
 
 # --- faults of ours ---------------------------------------------------------------------------

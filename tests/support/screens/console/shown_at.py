@@ -27,7 +27,13 @@ from controller.screens.common.templates import Pages, StaticFiles
 from controller.screens.common.texts import as_toml, load
 from controller.screens.console.view import Viewer, console_of
 from controller.screens.console.view.page import ConsolePage
-from controller.table.memory import NO_WITNESS, TableDisplay, WitnessStatus
+from controller.table.memory import (
+    NO_WITNESS,
+    SPACE_LEFT,
+    SpaceStatus,
+    TableDisplay,
+    WitnessStatus,
+)
 from tests.support.procedure.random_games import game_as_it_is, game_with
 from tests.support.procedure.random_table import RandomTable
 
@@ -133,6 +139,7 @@ class Around(NamedTuple):
     quality: ClockQuality = "synced"
     witness: WitnessStatus = NO_WITNESS
     utc: int = 0
+    space: SpaceStatus = SPACE_LEFT
 
 
 USUAL: Final = Around()
@@ -147,7 +154,15 @@ def view_at(at: At, around: Around = USUAL) -> View:
     by_hand = by_hand or all(one.device != "shuffler" for one in around.devices)
     quality, problem = around.quality, around.problem
     stands = ViewInput(
-        shown, around.dealer, around.devices, problem, by_hand, 41, quality, around.witness
+        shown,
+        around.dealer,
+        around.devices,
+        problem,
+        by_hand,
+        41,
+        quality,
+        around.witness,
+        around.space,
     )
     return view_of(named, stands, around.utc)
 

@@ -11,7 +11,7 @@ from controller.procedure.model.state import Hold, Shoe, State, Step
 from controller.rules.irregularities import Irregularity
 from controller.screens.console.view.page import ConsolePage
 from controller.screens.console.view.status import StatusLine
-from controller.table.memory import WitnessStatus
+from controller.table.memory import SpaceStatus, WitnessStatus
 from drivers.devices import LinkState as Link
 from tests.support.procedure.random_games import game_as_it_is
 from tests.support.screens.console.shown_at import (
@@ -123,6 +123,31 @@ def test_a_record_that_no_witness_has_seen_lately_says_since_when() -> None:
     assert said(WitnessStatus(30, now - 2880 * minute)) == (days_ago, "care")
     assert said(WitnessStatus(0, now - minute)) == ("41 - never witnessed", "care")
     stopped = Around(stopped="no room", witness=WitnessStatus(0, now))
+    assert line(console_at(at(WAGERING), around=stopped), "record").mark == "alarm"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        (150, "disk full - play for about 2:30 h"),
+        (60, "disk full - play for about 1:00 h"),
+        (10, "disk full - play for about 0:10 h"),
+        (0, "disk full - play for less than 0:10 h"),
+    ],
+)
+def test_a_disk_that_fills_up_is_one_quiet_line(minutes: int, words: str) -> None:
+    """Beside the round, and the round goes on as it would."""
+    space = SpaceStatus("No space left on device", minutes)
+    console = console_at(at(WAGERING), around=Around(space=space, witness=WitnessStatus(0, 1)))
+    as_usual = console_at(at(WAGERING))
+    assert (console.instruction, console.actions) == (as_usual.instruction, as_usual.actions)
+    assert (console.wagers, console.troubles) == (as_usual.wagers, as_usual.troubles)
+    found = line(console, "record")
+    assert (found.said, found.mark, found.more) == (words, "care", "No space left on device")
+    assert words in fragment(console)
+    others = [one for one in console.status.lines if one.id != "record"]
+    assert others == [one for one in as_usual.status.lines if one.id != "record"]
+    stopped = Around(stopped="no room", space=space)
     assert line(console_at(at(WAGERING), around=stopped), "record").mark == "alarm"
 
 
