@@ -70,6 +70,8 @@ class Introduced(Happening, frozen=True):
     maker: str
     model: str
     state: DeviceState
+    gateway: bool = False
+    """It is an adapter that speaks for a device of another protocol behind it."""
 
 
 class Swapped(Happening, frozen=True):
@@ -137,6 +139,8 @@ class Held(Happening, frozen=True):
     oldest: int
     head: int
     chain: bytes
+    acked_seq: int = 0
+    """The highest record that the device was told is stored."""
 
 
 class Adopted(Happening, frozen=True):

@@ -16,9 +16,11 @@ from drivers.devices.events import (
     same_fields,
 )
 from firmware_protocol.messages import (
+    CardFlags,
     CardRead,
     Cover,
     CutCard,
+    DeckKind,
     DeviceClass,
     JamCode,
     Loaded,
@@ -60,6 +62,8 @@ class ReadFailed(DeviceEvent, frozen=True):
 
     pos: int
     why: ReadWhy
+    flags: CardFlags = CardFlags(0)
+    """Whether it came out together with another one, and which of the two came first."""
 
 
 class CutCardCame(DeviceEvent, frozen=True):
@@ -75,6 +79,7 @@ class ShoeLoaded(DeviceEvent, frozen=True):
     decks: int
     count: int
     shuffle: int
+    kind: DeckKind = DeckKind.UNKNOWN
 
 
 class CoverMoved(DeviceEvent, frozen=True):

@@ -15,6 +15,7 @@ from firmware_protocol.messages import (
     Abort,
     AbortReply,
     CountError,
+    DeckKind,
     DeviceClass,
     Done,
     Door,
@@ -103,15 +104,17 @@ class ShufflerDriver(Driver):
         if isinstance(event, (ShuffleStarted, Started)):
             self.in_doubt = False
 
-    async def start(self, decks: int, profile: int = 0) -> ShuffleStarted:
+    async def start(
+        self, decks: int, profile: int = 0, kind: DeckKind = DeckKind.FULL_52
+    ) -> ShuffleStarted:
         """Shuffle. Returns when the shuffle has started.
 
         Raises ResultMissing if that is unknown, with `in_doubt` set. After any other error it has
-        not started.
+        not started: CommandRefusedError (EMPTY) if no cards are inside.
         """
         if self.in_doubt:
             raise InDoubt("the last START is in doubt: someone has to look at the shuffler")
-        command = Start(decks, profile)
+        command = Start(decks, profile, kind)
         command.encode()
 
         def matches(event: ShuffleStarted, reply: Reply | None) -> bool:

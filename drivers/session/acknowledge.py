@@ -11,7 +11,7 @@ from msgspec import Struct
 from drivers.devices import DeviceEvent, Driver, Origin
 from firmware_protocol.host import ReceivedRecords, RecordCursor, RingHeld
 from firmware_protocol.messages import REREAD_DEPTH
-from firmware_protocol.tablelink import NO_CHAIN, EventRecord
+from firmware_protocol.tablelink import EventRecord
 
 RECENT: Final = 2 * REREAD_DEPTH
 """Chains of so many last records are stored, to distinguish a known record from a forged one."""
@@ -29,16 +29,14 @@ class AdoptedRing(Struct, frozen=True):
     @property
     def next(self) -> int:
         """The first record that is wanted of it."""
-        return self.held.head + 1 if self.skip else self.held.oldest
+        return self.held.head + 1 if self.skip else self.held.next
 
     @property
     def cursor(self) -> RecordCursor | None:
         """The position from now on; None if the chain before `next` is not known, so that the
         position does not change until that record has arrived."""
-        held = self.held
-        if self.next == held.head + 1:
-            return RecordCursor(held.epoch, held.head, held.chain)
-        return RecordCursor(held.epoch, 0, NO_CHAIN) if self.next == 1 else None
+        chain = self.held.chain_before(self.next)
+        return None if chain is None else RecordCursor(self.held.epoch, self.next - 1, chain)
 
 
 class RecordStore(Protocol):

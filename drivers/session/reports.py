@@ -34,6 +34,7 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.messages import (
     BadKey,
+    Capabilities,
     Command,
     DeviceState,
     HandshakeNotAuthentic,
@@ -43,6 +44,7 @@ from firmware_protocol.messages import (
     Refused,
     Resume,
     SchemaDiffers,
+    Verdict,
     WeakKey,
     WrongDevice,
 )
@@ -249,7 +251,9 @@ class Reports:
     def _greeted(self, event: HelloReceived, at: int) -> None:
         answer = event.answer
         identity = identity_of(answer)
-        self.tell(happenings.Introduced, at, identity, answer.maker, answer.model, answer.state)
+        gateway = Capabilities.GATEWAY in answer.capabilities
+        named = answer.maker, answer.model, answer.state, gateway
+        self.tell(happenings.Introduced, at, identity, *named)
         if identity != self._wanted.identity:
             self.tell(happenings.Swapped, at, self._wanted.identity, identity)
 
@@ -375,6 +379,28 @@ def _hello_trigger(event: HelloReceived, wanted: WantedDevice) -> tuple[Trigger,
     return Trigger.SWAPPED, f"{name}{also} is there"
 
 
+def held_text(held: RingHeld, device: str) -> str:
+    """Why the log of a device is held, for people."""
+    if held.is_behind:
+        return (
+            f"this record ends before events that the {device} was told are stored, up to "
+            f"{held.acked_seq}: an older copy?"
+        )
+    if held.verdict is Verdict.NEW_EPOCH and held.acked_seq:
+        return (
+            f"this record has nothing of the log of the {device}, which was told that its events "
+            f"up to {held.acked_seq} are stored: a new record, or an older copy?"
+        )
+    return _HELD[held.verdict].format(device=device)
+
+
+_HELD: Final = {
+    Verdict.GAP: "the log of the {device} has lost events that are not in this record",
+    Verdict.FORK: "the log of the {device} and this record disagree",
+    Verdict.NEW_EPOCH: "this record has nothing of the log of the {device}",
+}
+
+
 def _failure_trigger(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, str]:
     disproved = isinstance(event.error, DISPROVING)
     return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
@@ -394,7 +420,10 @@ TRIGGERS: Final[dict[type, Callable[[Any, WantedDevice], tuple[Trigger, str]]]] 
         "it has proven itself",
     ),
     RingResumed: lambda event, _: (Trigger.RESUMED, f"its ring goes up to {event.head}"),
-    RingHeld: lambda event, _: (Trigger.HELD, f"{event.verdict.name}: two people decide"),
+    RingHeld: lambda event, wanted: (
+        Trigger.HELD,
+        f"{held_text(event, wanted.device_class.name.lower())}: two people decide",
+    ),
     RecordMissing: lambda event, _: (
         Trigger.BEHIND,
         f"its ring goes up to {event.head}, and record {event.next} does not come",

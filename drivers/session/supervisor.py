@@ -34,7 +34,7 @@ from drivers.devices import (
     accepts,
 )
 from drivers.keys import KeyProblem, two_people
-from drivers.ports import Address, Port, PortLost, PortRefused, monotonic_us, open_port
+from drivers.ports import Address, Port, PortRefused, monotonic_us, open_port
 from drivers.session.acknowledge import (
     Acknowledger,
     AdoptedRing,
@@ -44,9 +44,11 @@ from drivers.session.acknowledge import (
     text_of,
 )
 from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice, close, open_found
+from drivers.session.opening import ANSWER_TIMEOUT, PortOpening
 from drivers.session.reports import Reports, trigger_of
 from drivers.session.timer import DueTimer
 from firmware_protocol.host import (
+    HelloReceived,
     HostLink,
     LinkEvent,
     LinkSessionEnded,
@@ -58,8 +60,6 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.messages import Command, DeviceClass, Reply
 
-ANSWER_TIMEOUT: Final = 10.0
-"""Seconds for a session to start, and then for RESUME; after them the port is opened again."""
 STALLED: Final = LinkSessionEnded(SessionEnding.STALLED)
 RETRY_FIRST: Final = 0.1
 RETRY_MAX: Final = 1.0
@@ -128,7 +128,7 @@ class Supervisor:
         self._commands = PendingCommands()
         self._acknowledger = Acknowledger(store, self.driver, wanted.serial)
         self._adopting: asyncio.Task[None] | None = None
-        self._opening: _Opening | None = None
+        self._opening: PortOpening | None = None
         self._port_unused = asyncio.Event()
         """Set when the port is to be closed."""
         self._began = self._ended = False
@@ -311,7 +311,7 @@ class Supervisor:
 
     async def _visit(self) -> None:
         """From the search for the port to its end."""
-        opening = self._opening = _Opening(self)
+        opening = self._opening = PortOpening(self.receive, self.port_lost)
         try:
             own = self._own()
             address, port = await open_found(self.wanted, self._find, self._opener, opening)
@@ -366,7 +366,7 @@ class Supervisor:
         )
 
     @_first_cause
-    def _use(self, link: HostLink, port: Port, opening: _Opening) -> None:
+    def _use(self, link: HostLink, port: Port, opening: PortOpening) -> None:
         """The port is open: from now on the link uses it."""
         now = self._clock()
         self._reports.tell(happenings.PortOpened, now, port.name)
@@ -398,14 +398,14 @@ class Supervisor:
     # --- bytes and time -------------------------------------------------------------------
 
     @_first_cause
-    def receive(self, opening: _Opening, data: bytes) -> None:
+    def receive(self, opening: PortOpening, data: bytes) -> None:
         """Bytes from the port. Without a port or a link they are ignored."""
         in_use = opening is self._opening and self.port is not None
         if in_use and self.link is not None and self._cause is None:
             self._dispatch(self.link.receive(data, self._clock()))
 
     @_first_cause
-    def port_lost(self, opening: _Opening, why: str) -> None:
+    def port_lost(self, opening: PortOpening, why: str) -> None:
         """The port has ended."""
         port = self.port
         if opening is self._opening and port is not None and self._cause is None:
@@ -459,16 +459,18 @@ class Supervisor:
         self._reports.wake(now)
         self._dispatch([] if self.link is None else self.link.wake(now))
 
-    def _expect_answer(self) -> None:
+    def _expect_answer(self, timeout: float = ANSWER_TIMEOUT) -> None:
         """The next step of a session has its timeout from now."""
-        self._answer_by = self._clock() + round(ANSWER_TIMEOUT * 1_000_000)
+        self._answer_by = self._clock() + round(timeout * 1_000_000)
 
     def _no_answer(self) -> None:
         self._answer_by = None
         if self.state is not LinkState.UNKEPT:  # that is worse, and known
             running = self.link is not None and self.link.running
             missing = "RESUME was not answered" if running else "no session came about"
-            self._on(Trigger.NO_ANSWER, f"{missing} within {ANSWER_TIMEOUT:.0f} s")
+            opened = None if running else self._opening
+            timeout = ANSWER_TIMEOUT if opened is None else opened.timeout
+            self._on(Trigger.NO_ANSWER, f"{missing} within {timeout:.0f} s")
             self._disconnect()
 
     # --- what happened --------------------------------------------------------------------
@@ -495,6 +497,8 @@ class Supervisor:
             self.held = event if isinstance(event, RingHeld) else None
         if isinstance(event, LinkSessionStarted) or event == STALLED:
             self._expect_answer()
+        elif isinstance(event, HelloReceived) and self._opening and self._opening.greeted():
+            self._expect_answer(self._opening.timeout)
         elif isinstance(event, (RingResumed, RingHeld)):
             self._answer_by = None
         found = trigger_of(event, self.wanted)
@@ -571,19 +575,3 @@ class Supervisor:
 
 
 _GONE: Final = "the device went away meanwhile; it begins anew from what is kept"
-
-
-class _Opening:
-    """The port listener of one opening; calls of an earlier opening are ignored."""
-
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
-        self.why: str | None = None
-        """Why the port has ended."""
-
-    def received(self, data: bytes) -> None:
-        self._supervisor.receive(self, data)
-
-    def lost(self, why: PortLost) -> None:
-        self.why = why.reason
-        self._supervisor.port_lost(self, why.reason)

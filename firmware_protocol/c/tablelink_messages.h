@@ -24,7 +24,7 @@
 
 #define TL_VERSION 1u
 /* the schema hash of this version, as HELLO and HELLO_RSP carry it */
-#define TL_SCHEMA_HASH { 0x7A, 0xCD, 0x67, 0x95, 0x8E, 0xE0, 0xC0, 0x4E }
+#define TL_SCHEMA_HASH { 0x49, 0x85, 0x26, 0x4B, 0x9E, 0x7C, 0xE6, 0x71 }
 /* bytes of the longest frame before COBS */
 #define TL_MAX_DECODED 254u
 /* bytes of the longest frame after COBS, without its 0x00 */
@@ -63,14 +63,16 @@
 /* host: timeout for HELLO_RSP; retry with a new session id */
 #define TL_HELLO_WAIT_MS 500u
 /* host: timeout for HS2 and for the first valid DATA; retry with HELLO */
-#define TL_HANDSHAKE_WAIT_MS 3000u
+#define TL_HANDSHAKE_WAIT_MS 10000u
 /* host: timeout for PAIR2 and for PAIR_DONE; the pairing fails */
-#define TL_PAIR_WAIT_MS 5000u
+#define TL_PAIR_WAIT_MS 15000u
 /* device: timeout of a handshake that has not become a session */
-#define TL_PENDING_LIFE_MS 10000u
+#define TL_PENDING_LIFE_MS 20000u
 /* both: a heartbeat at each multiple of this since the session started, independent of other
  * frames */
 #define TL_HEARTBEAT_MS 250u
+/* host: a heartbeat may be sent so much before its time, so that one timer serves all links */
+#define TL_BEAT_EARLY_MS 125u
 /* both: timeout of a session without valid DATA */
 #define TL_DEAD_MS 1000u
 /* device: initial timeout for an acknowledgement; records are retried after it */
@@ -233,6 +235,8 @@ enum tl_fault_code {
     TL_FAULT_CODE_MEMORY = 11,
     /* a shuffle was ended by ABORT; arg: its shuffle number */
     TL_FAULT_CODE_ABORTED = 12,
+    /* the card reader works but is dirty: its confidence drops */
+    TL_FAULT_CODE_READER_DIRTY = 13,
     /* maker's own; arg: the maker's number */
     TL_FAULT_CODE_MAKER = 255,
 };
@@ -258,6 +262,8 @@ enum tl_refusal {
     TL_REFUSAL_UNSUPPORTED = 8,
     /* it was tried and did not work; arg: fault code */
     TL_REFUSAL_FAILED = 9,
+    /* START: no cards are inside */
+    TL_REFUSAL_EMPTY = 10,
 };
 
 /* How the host continues a ring. u8 */
@@ -268,16 +274,18 @@ enum tl_resume_mode {
     TL_RESUME_MODE_ADOPT = 1,
 };
 
-/* What a RESUME amounts to. u8 */
+/* What a RESUME amounts to; a higher value is worse. u8 */
 enum tl_verdict {
     /* the ring continues the host's record; events flow from `next` */
     TL_VERDICT_OK = 0,
     /* records that the host has not got are no longer in the ring */
     TL_VERDICT_GAP = 1,
+    /* the host's record ends before records that were acknowledged: an older copy of it */
+    TL_VERDICT_BEHIND = 2,
     /* ring and host disagree about a record: rolled back, or not the same device */
-    TL_VERDICT_FORK = 2,
+    TL_VERDICT_FORK = 3,
     /* another ring than the one that the host knows */
-    TL_VERDICT_NEW_EPOCH = 3,
+    TL_VERDICT_NEW_EPOCH = 4,
 };
 
 /* Why the host wants records again. u8 */
@@ -310,6 +318,16 @@ enum tl_read_why {
     TL_READ_WHY_READER = 5,
     /* two cards were pulled together and neither could be read */
     TL_READ_WHY_DOUBLE = 6,
+};
+
+/* Which cards one deck has. u8 */
+enum tl_deck_kind {
+    /* not known; in LOADED only */
+    TL_DECK_KIND_UNKNOWN = 0,
+    /* 52 cards */
+    TL_DECK_KIND_FULL_52 = 1,
+    /* 48 cards: 52 without the four tens */
+    TL_DECK_KIND_SPANISH_48 = 2,
 };
 
 /* Where cards are stuck. u8 */
@@ -404,15 +422,19 @@ enum tl_capabilities {
     TL_CAPABILITIES_DECK_CHECK = 0x100,
     /* shuffler: can eject */
     TL_CAPABILITIES_EJECT = 0x200,
+    /* shuffler: notices whether cards are inside */
+    TL_CAPABILITIES_CARD_SENSOR = 0x400,
     /* station: coloured lamps */
     TL_CAPABILITIES_COLOUR = 0x10000,
     /* station: has a buzzer */
     TL_CAPABILITIES_BUZZER = 0x20000,
     /* station: notices a broken lamp */
     TL_CAPABILITIES_LAMP_CHECK = 0x40000,
+    /* any class: an adapter that speaks for a device of another protocol behind it */
+    TL_CAPABILITIES_GATEWAY = 0x1000000,
 };
 
-/* How a device is. u8 */
+/* How a device is. u16 */
 enum tl_device_state {
     /* a host is paired */
     TL_DEVICE_STATE_PAIRED = 0x1,
@@ -430,16 +452,22 @@ enum tl_device_state {
     TL_DEVICE_STATE_FAULTY = 0x40,
     /* the shuffler shuffles; no other class sets it */
     TL_DEVICE_STATE_RUNNING = 0x80,
+    /* cards are in the shuffler, with CARD_SENSOR; no other class sets it */
+    TL_DEVICE_STATE_CARDS = 0x100,
 };
 
 /* What was odd about a card. u8 */
 enum tl_card_flags {
     /* the shoe saw this card more often than its decks hold it */
     TL_CARD_FLAGS_DUPLICATE = 0x1,
-    /* two cards came out together; this is the one that was read */
+    /* two cards came out together, and this is one of them */
     TL_CARD_FLAGS_DOUBLE_FEED = 0x2,
     /* the card lay the wrong way round */
     TL_CARD_FLAGS_REVERSED = 0x4,
+    /* of the two, this one left the shoe first; with DOUBLE_FEED only */
+    TL_CARD_FLAGS_CAME_FIRST = 0x8,
+    /* of the two, this one left the shoe second; with DOUBLE_FEED only */
+    TL_CARD_FLAGS_CAME_SECOND = 0x10,
 };
 
 /* A set of buttons. u16 */
@@ -517,9 +545,9 @@ enum tl_id {
 #define TL_LEN_PAIRED 20u
 #define TL_LEN_CARD_READ 24u
 #define TL_LEN_CARD_RETRACTED 2u
-#define TL_LEN_READ_FAIL 3u
+#define TL_LEN_READ_FAIL 4u
 #define TL_LEN_CUT_CARD 2u
-#define TL_LEN_LOADED 11u
+#define TL_LEN_LOADED 12u
 #define TL_LEN_COVER 1u
 #define TL_LEN_SHOE_JAM 1u
 #define TL_LEN_STARTED 5u
@@ -532,9 +560,9 @@ enum tl_id {
 #define TL_LEN_STUCK 2u
 #define TL_LEN_LAMP_FAULT 2u
 #define TL_LEN_INFO 0u
-#define TL_LEN_INFO_REPLY 40u
+#define TL_LEN_INFO_REPLY 41u
 #define TL_LEN_RESUME 17u
-#define TL_LEN_RESUME_REPLY 21u
+#define TL_LEN_RESUME_REPLY 33u
 #define TL_LEN_SELFTEST 0u
 #define TL_LEN_SELFTEST_REPLY 5u
 #define TL_LEN_REFUSED 4u
@@ -542,7 +570,7 @@ enum tl_id {
 #define TL_LEN_LOCK_REPLY 1u
 #define TL_LEN_REREAD 8u
 #define TL_LEN_REREAD_REPLY 56u
-#define TL_LEN_START 2u
+#define TL_LEN_START 3u
 #define TL_LEN_START_REPLY 4u
 #define TL_LEN_EJECT 0u
 #define TL_LEN_EJECT_REPLY 0u
@@ -555,7 +583,7 @@ enum tl_id {
 #define TL_LEN_BUZZ 1u
 #define TL_LEN_BUZZ_REPLY 0u
 #define TL_LEN_HOST_BEAT 9u
-#define TL_LEN_DEVICE_BEAT 30u
+#define TL_LEN_DEVICE_BEAT 31u
 #define TL_LEN_EVT_ACK 9u
 #define TL_LEN_EVT_NAK 9u
 #define TL_LEN_TIME_ASK 8u
@@ -752,9 +780,9 @@ struct tl_hello_rsp {
     /* serial number, as on the label and in the USB descriptor */
     char serial[20];
     /* how the device is (flags device_state) */
-    uint8_t state;
+    uint16_t state;
     /* zero */
-    uint8_t reserved[3];
+    uint8_t reserved[2];
 } TL_PACKED;
 TL_ASSERT(sizeof(struct tl_hello_rsp) == 96);
 TL_ASSERT(offsetof(struct tl_hello_rsp, version_min) == 0);
@@ -769,7 +797,7 @@ TL_ASSERT(offsetof(struct tl_hello_rsp, maker) == 40);
 TL_ASSERT(offsetof(struct tl_hello_rsp, model) == 56);
 TL_ASSERT(offsetof(struct tl_hello_rsp, serial) == 72);
 TL_ASSERT(offsetof(struct tl_hello_rsp, state) == 92);
-TL_ASSERT(offsetof(struct tl_hello_rsp, reserved) == 93);
+TL_ASSERT(offsetof(struct tl_hello_rsp, reserved) == 94);
 
 /* Frame HS1. Noise_KK, first message, with an empty payload. */
 struct tl_hs1 {
@@ -940,10 +968,13 @@ struct tl_read_fail {
     uint16_t pos;
     /* why (enum read_why) */
     uint8_t why;
+    /* DOUBLE_FEED, CAME_FIRST and CAME_SECOND only (flags card_flags) */
+    uint8_t flags;
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_read_fail) == 3);
+TL_ASSERT(sizeof(struct tl_read_fail) == 4);
 TL_ASSERT(offsetof(struct tl_read_fail, pos) == 0);
 TL_ASSERT(offsetof(struct tl_read_fail, why) == 2);
+TL_ASSERT(offsetof(struct tl_read_fail, flags) == 3);
 
 /* Event CUT_CARD. The cut card has left the shoe. */
 struct tl_cut_card {
@@ -963,12 +994,15 @@ struct tl_loaded {
     uint16_t count;
     /* number of the shuffle as read from the cassette; 0 unknown */
     uint32_t shuffle;
+    /* kind of the decks as set at the shoe (enum deck_kind) */
+    uint8_t kind;
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_loaded) == 11);
+TL_ASSERT(sizeof(struct tl_loaded) == 12);
 TL_ASSERT(offsetof(struct tl_loaded, shoe) == 0);
 TL_ASSERT(offsetof(struct tl_loaded, decks) == 4);
 TL_ASSERT(offsetof(struct tl_loaded, count) == 5);
 TL_ASSERT(offsetof(struct tl_loaded, shuffle) == 7);
+TL_ASSERT(offsetof(struct tl_loaded, kind) == 11);
 
 /* Event COVER. The cover was opened or closed. */
 struct tl_cover {
@@ -1108,9 +1142,9 @@ struct tl_info_reply {
     /* records that the ring holds (128 to 65535) */
     uint16_t capacity;
     /* how the device is (flags device_state) */
-    uint8_t state;
+    uint16_t state;
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_info_reply) == 40);
+TL_ASSERT(sizeof(struct tl_info_reply) == 41);
 TL_ASSERT(offsetof(struct tl_info_reply, firmware) == 0);
 TL_ASSERT(offsetof(struct tl_info_reply, boot) == 32);
 TL_ASSERT(offsetof(struct tl_info_reply, cause) == 36);
@@ -1147,13 +1181,19 @@ struct tl_resume_reply {
     uint8_t chain[8];
     /* what it amounts to (enum verdict) */
     uint8_t verdict;
+    /* highest seq that was acknowledged; 0 none. After OK it is `next` - 1 */
+    uint32_t acked_seq;
+    /* chain of `acked_seq`; zeros for 0, and if the device does not have it any more */
+    uint8_t acked_chain[8];
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_resume_reply) == 21);
+TL_ASSERT(sizeof(struct tl_resume_reply) == 33);
 TL_ASSERT(offsetof(struct tl_resume_reply, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_resume_reply, oldest) == 4);
 TL_ASSERT(offsetof(struct tl_resume_reply, head) == 8);
 TL_ASSERT(offsetof(struct tl_resume_reply, chain) == 12);
 TL_ASSERT(offsetof(struct tl_resume_reply, verdict) == 20);
+TL_ASSERT(offsetof(struct tl_resume_reply, acked_seq) == 21);
+TL_ASSERT(offsetof(struct tl_resume_reply, acked_chain) == 25);
 
 /* Reply SELFTEST_REPLY. Returns the first fault. Each fault is recorded as an event FAULT too. */
 struct tl_selftest_reply {
@@ -1217,16 +1257,19 @@ TL_ASSERT(sizeof(struct tl_reread_reply) == 56);
 TL_ASSERT(offsetof(struct tl_reread_reply, record) == 0);
 
 /* Command START. Starts a shuffle. Refused NOT_NOW while the door is open, cards are stuck or a
- * shuffle runs. */
+ * shuffle runs; EMPTY without cards. */
 struct tl_start {
     /* decks that were put in (1 to 12) */
     uint8_t decks;
     /* the maker's number of a way to shuffle; 0 the usual one */
     uint8_t profile;
+    /* kind of the decks; never UNKNOWN (enum deck_kind but UNKNOWN) */
+    uint8_t kind;
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_start) == 2);
+TL_ASSERT(sizeof(struct tl_start) == 3);
 TL_ASSERT(offsetof(struct tl_start, decks) == 0);
 TL_ASSERT(offsetof(struct tl_start, profile) == 1);
+TL_ASSERT(offsetof(struct tl_start, kind) == 2);
 
 /* Reply START_REPLY. The shuffle starts; STARTED reports when it has. */
 struct tl_start_reply {
@@ -1310,21 +1353,21 @@ struct tl_device_beat {
     /* percent of the ring that is not acknowledged, rounded down (0 to 100) */
     uint8_t used;
     /* how the device is (flags device_state) */
-    uint8_t state;
+    uint16_t state;
     /* damaged frames since the start */
     uint32_t damaged;
     /* valid frames that were ignored, and malformed plaintexts, since the start */
     uint32_t refused;
 } TL_PACKED;
-TL_ASSERT(sizeof(struct tl_device_beat) == 30);
+TL_ASSERT(sizeof(struct tl_device_beat) == 31);
 TL_ASSERT(offsetof(struct tl_device_beat, epoch) == 0);
 TL_ASSERT(offsetof(struct tl_device_beat, head) == 4);
 TL_ASSERT(offsetof(struct tl_device_beat, boot) == 8);
 TL_ASSERT(offsetof(struct tl_device_beat, t_us) == 12);
 TL_ASSERT(offsetof(struct tl_device_beat, used) == 20);
 TL_ASSERT(offsetof(struct tl_device_beat, state) == 21);
-TL_ASSERT(offsetof(struct tl_device_beat, damaged) == 22);
-TL_ASSERT(offsetof(struct tl_device_beat, refused) == 26);
+TL_ASSERT(offsetof(struct tl_device_beat, damaged) == 23);
+TL_ASSERT(offsetof(struct tl_device_beat, refused) == 27);
 
 /* Control EVT_ACK. The host has stored all records up to this one durably. */
 struct tl_evt_ack {
@@ -1477,11 +1520,13 @@ TL_ASSERT(offsetof(struct tl_pair_done, pairings) == 16);
     X(card_retracted, pos) \
     X(read_fail, pos) \
     X(read_fail, why) \
+    X(read_fail, flags) \
     X(cut_card, pos) \
     X(loaded, shoe) \
     X(loaded, decks) \
     X(loaded, count) \
     X(loaded, shuffle) \
+    X(loaded, kind) \
     X(cover, open) \
     X(shoe_jam, code) \
     X(started, shuffle) \
@@ -1520,6 +1565,8 @@ TL_ASSERT(offsetof(struct tl_pair_done, pairings) == 16);
     X(resume_reply, head) \
     X(resume_reply, chain) \
     X(resume_reply, verdict) \
+    X(resume_reply, acked_seq) \
+    X(resume_reply, acked_chain) \
     X(selftest_reply, code) \
     X(selftest_reply, arg) \
     X(refused, command) \
@@ -1532,6 +1579,7 @@ TL_ASSERT(offsetof(struct tl_pair_done, pairings) == 16);
     X(reread_reply, record) \
     X(start, decks) \
     X(start, profile) \
+    X(start, kind) \
     X(start_reply, shuffle) \
     X(arm, seat) \
     X(arm, mask) \

@@ -14,6 +14,7 @@ from firmware_protocol.device.control import (
     Chord,
     ControlRequest,
     CutPower,
+    DeckName,
     Describe,
     Draw,
     Firmware,
@@ -65,8 +66,10 @@ from firmware_protocol.device.interfaces import (
     RequestHandler,
     RingPosition,
 )
+from firmware_protocol.device.ring import NOTHING_ACKED
 
 __all__ = [
+    "NOTHING_ACKED",
     "SERIAL_ALLOWED",
     "Answer",
     "Anywhere",
@@ -84,6 +87,7 @@ __all__ = [
     "ControlRequest",
     "CoreServices",
     "CutPower",
+    "DeckName",
     "Describe",
     "Device",
     "DeviceFolder",

@@ -17,6 +17,7 @@ from firmware_protocol.messages import (
     RESEND_FIRST_MS,
     RESEND_MOST_MS,
     SCHEMA_HASHES,
+    Capabilities,
     DeviceClass,
     Event,
     Hello,
@@ -70,6 +71,9 @@ class Behaviour:
             return common_version(hello, VERSIONS[0], VERSIONS[-1])
         except NoCommonVersion:
             return None
+
+    def capabilities(self, own: Capabilities, device_class: DeviceClass) -> Capabilities:
+        return own
 
     def schema(self, version: int) -> bytes:
         return SCHEMA_HASHES[version]
@@ -163,6 +167,10 @@ class Behaviour:
     def sends_before_commit(self) -> bool:
         return False
 
+    def acked_at_start(self, acked: ring.AckedPosition) -> ring.AckedPosition:
+        """The acknowledged position after a start, from the stored one."""
+        return acked
+
     def has_room(self, room: bool) -> bool:
         return room
 
@@ -181,6 +189,18 @@ class Behaviour:
 
     def verdict(self, verdict: Verdict, resume: Resume) -> Verdict:
         return verdict
+
+    def resumes_at(self, resume: Resume, acked: int) -> int:
+        """The acknowledged position after a RESUME that is answered OK."""
+        return max(resume.next, 1) - 1
+
+    def acked_reply(self, acked: ring.AckedPosition) -> ring.AckedPosition:
+        """The acknowledged position that RESUME_REPLY returns."""
+        return acked
+
+    def takes_beat(self, since_last: int) -> bool:
+        """Whether a HOST_BEAT so many microseconds after the last one is handled."""
+        return True
 
     def sends_unasked(self) -> bool:
         """Whether records are sent before RESUME was answered."""

@@ -187,12 +187,15 @@ class CommandHandler:
         verdict = device.behaviour.verdict(verdict_of(ring, command), command)
         if device.behaviour.stops(verdict):
             device.records.stop(session)
-        reply = ResumeReply(ring.epoch, ring.oldest, ring.head, ring.chain, verdict)
         if verdict is Verdict.OK:
+            device.records.resume(command)
             session.wanted = max(command.next, 1)
         else:
             device.mechanism.safe(now)
-        return reply
+        acked = device.records.acked
+        return ResumeReply(
+            ring.epoch, ring.oldest, ring.head, ring.chain, verdict, acked.seq, acked.chain
+        )
 
     # --- the self-test ---
 
@@ -241,6 +244,8 @@ def verdict_of(ring: Ring, resume: Resume) -> Verdict:
         return Verdict.NEW_EPOCH
     if resume.next > ring.head + 1:
         return Verdict.FORK
+    if resume.mode is ResumeMode.CHECK and resume.next <= ring.acked.seq:
+        return Verdict.BEHIND
     if resume.next < ring.oldest:
         return Verdict.GAP
     if resume.mode is ResumeMode.ADOPT:
@@ -287,6 +292,12 @@ def _acknowledge(
     device.records.acknowledge(session, ack.epoch, ack.seq, ack.window, now)
 
 
+def _host_beat(device: DeviceCore, session: DeviceSession, beat: HostBeat, now: int) -> None:
+    since_last, session.host_beat_at = now - session.host_beat_at, now
+    if device.behaviour.takes_beat(since_last):
+        _acknowledge(device, session, beat, now)
+
+
 def _send_again(device: DeviceCore, session: DeviceSession, nak: EvtNak, now: int) -> None:
     device.records.send_again(session, nak.epoch, nak.next, now)
 
@@ -297,7 +308,7 @@ def _time(device: DeviceCore, session: DeviceSession, ask: TimeAsk, now: int) ->
 
 
 _CONTROLS: Final[dict[type[Control], Callable[[DeviceCore, DeviceSession, Any, int], None]]] = {
-    HostBeat: _acknowledge,
+    HostBeat: _host_beat,
     EvtAck: _acknowledge,
     EvtNak: _send_again,
     TimeAsk: _time,

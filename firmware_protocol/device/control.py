@@ -19,6 +19,7 @@ Millis = Annotated[int, Meta(ge=0, le=3_600_000)]
 Seat = Annotated[int, Meta(ge=1, le=15)]
 Jam = Literal["stuck", "double_feed", "no_feed", "exit_blocked", "motor", "left_inside", "other"]
 ButtonName = Literal["hit", "stand", "double", "split", "surrender", "yes", "no", "bet", "call"]
+DeckName = Literal["full_52", "spanish_48"]
 CardName = Annotated[str, Meta(pattern=r"^([2-9TJQKA][cdhs]|cut)\Z")]
 Moment = Literal["before_commit", "in_commit", "after_commit", "before_reply", "before_ack"]
 
@@ -113,13 +114,22 @@ class TamperWith(_ControlRequest, frozen=True, tag="tamper"):
 
 class InjectDefect(_ControlRequest, frozen=True, tag="defect"):
     """Break or repair a part. FAULT is recorded when the defect starts, and by each SELFTEST that
-    finds it. The defect outlasts power cuts. A defective reader causes READ_FAIL READER. With
-    `memory` the keys are damaged: HELLO is only answered with ALERT DEFECT, and pairing is
-    impossible until it is repaired; a running session continues. The other defects have no effect
-    besides FAULT."""
+    finds it. The defect outlasts power cuts. A defective reader causes READ_FAIL READER; a dirty
+    one reads with 85 % confidence. With `memory` the keys are damaged: HELLO is only answered with
+    ALERT DEFECT, and pairing is impossible until it is repaired; a running session continues. The
+    other defects have no effect besides FAULT."""
 
     code: Literal[
-        "reader", "motor", "sensor", "gate", "lamps", "clock", "random", "temperature", "memory"
+        "reader",
+        "reader_dirty",
+        "motor",
+        "sensor",
+        "gate",
+        "lamps",
+        "clock",
+        "random",
+        "temperature",
+        "memory",
     ]
     on: bool = True
     arg: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
@@ -138,8 +148,8 @@ class Load(_ControlRequest, frozen=True, tag="load"):
     """Open the cover, replace the cards, close it: COVER 1 (unless it is open), COVER 0, LOADED.
     The order is `cards` from the top, or `decks` decks shuffled with `seed` by a method of the
     simulator (0: unshuffled); `remove` and `add` make a wrong number; the cut card is inserted
-    after `cut_at` cards. LOADED contains these `decks` and `shuffle`. At a full ring its records
-    wait. A new device is empty.
+    after `cut_at` cards. LOADED contains these `decks`, `shuffle` and `kind`. At a full ring its
+    records wait. A new device is empty.
 
     `back` is the maker's number of the card backs. A house alternates two batches, so with null it
     is 1 in the first loading, and alternates between 1 and 2 after each loading of which a card was
@@ -154,10 +164,12 @@ class Load(_ControlRequest, frozen=True, tag="load"):
     cut_at: Annotated[int, Meta(ge=1, le=1000)] | None = None
     shuffle: Annotated[int, Meta(ge=0, le=0xFFFFFFFF)] = 0
     back: Back | None = None
+    kind: DeckName = "full_52"
 
 
 class Draw(_ControlRequest, frozen=True, tag="draw"):
-    """Draw cards, `count` times one card, or two with `double`. `read` is the result of the reader.
+    """Draw cards, `count` times one card, or two with `double`, of which the first is read and
+    covers the other, or the second with `second_read`. `read` is the result of the reader.
     A locked shoe releases no card unless `force` is set. Refused if no card can be drawn: locked,
     empty, jammed, cover open, or records are waiting for the ring. If there are fewer cards than
     requested, all of them are drawn; a lock, jam, cover or full ring in between ends it too, and
@@ -174,6 +186,7 @@ class Draw(_ControlRequest, frozen=True, tag="draw"):
     read: Literal["well", "low", "wrong", "unreadable", "no_index", "too_fast", "foreign"] = "well"
     confidence: Percent | None = None
     double: bool = False
+    second_read: bool = False
     reversed: bool = False
     force: bool = False
 
@@ -199,11 +212,12 @@ class SetJam(_ControlRequest, frozen=True, tag="jam"):
 
 
 class Put(_ControlRequest, frozen=True, tag="put"):
-    """Insert a batch through the door: `decks` of 52, less `remove`, plus `add`. `left_inside`:
-    cards of the batch that will remain in the machine. `sorted`: the shuffle will leave it sorted
-    (the test of its generator fails)."""
+    """Insert a batch through the door: `decks` of this `kind`, less `remove`, plus `add`; with 0
+    decks the machine is emptied. `left_inside`: cards of the batch that will remain in the machine.
+    `sorted`: the shuffle will leave it sorted (the test of its generator fails)."""
 
-    decks: Annotated[int, Meta(ge=1, le=12)]
+    decks: Annotated[int, Meta(ge=0, le=12)]
+    kind: DeckName = "full_52"
     remove: tuple[CardName, ...] = ()
     add: tuple[CardName, ...] = ()
     left_inside: Annotated[int, Meta(ge=0, le=52)] = 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from firmware_protocol.device.ring import SLOT_SIZE, Ring
+from firmware_protocol.device.ring import SLOT_SIZE, AckedPosition, Ring
 from firmware_protocol.device.send_window import Room, Sending
 from firmware_protocol.device.sessions import DeviceContext, DeviceSession
-from firmware_protocol.messages import AlertCode, Event, LogPressure
+from firmware_protocol.messages import AlertCode, Event, LogPressure, Resume
 from firmware_protocol.tablelink import chained
 
 TORN_BYTES: Final = SLOT_SIZE // 2
-"""Bytes of a record that are written before a power cut in its commit."""
+"""Bytes of a record's slot that are written before a power cut in its commit."""
 
 
 class RecordSender:
@@ -107,13 +107,22 @@ class RecordSender:
         session.resumed = False
         session.sending = None
 
+    def resume(self, command: Resume) -> None:
+        """Acknowledge all before the record that RESUME requests, durably if that moves back."""
+        acked = self._behaviour.resumes_at(command, self.room.acked)
+        self.room.acknowledge(min(max(acked, self.ring.oldest - 1), self.ring.head))
+
+    @property
+    def acked(self) -> AckedPosition:
+        """The acknowledged position that RESUME_REPLY returns."""
+        return self._behaviour.acked_reply(self.ring.acked)
+
     def start(self, session: DeviceSession, now: int) -> None:
         """Send from the record that RESUME requested; all before it are acknowledged by that."""
         session.resumed = True
         first = self._behaviour.first_sent(session.wanted, self._last_sent)
         first = min(max(first, self.ring.oldest), self.ring.head + 1)
         session.sending = Sending(first, self._behaviour)
-        self.room.acknowledge(first - 1)
         self._press(now)
 
     def start_unasked(self, session: DeviceSession) -> None:

@@ -1,10 +1,13 @@
 """The ring: a device's records in a file that represents its non-volatile memory.
 
     header   magic 8, form 2, slot size 2, capacity 4, epoch 4, CRC-32C 4
-    slots    56 bytes each; the record with `seq` is in slot (seq - 1) % capacity
+    slots    72 bytes each; the record with `seq` is in slot (seq - 1) % capacity
+    slot     acknowledged seq 4, its chain 8, CRC-32C 4 of both; the record 56
 
-A slot has the 56 bytes of the record as encoded on the wire, so its chain shows whether it is
-complete. The file is opened and closed for each commit, so that a dropped device leaks nothing.
+A record is stored as encoded on the wire, so its chain shows whether it is complete. What was
+acknowledged when it was committed is before it, so a complete record has it too. It is not sent
+and not chained. The file is opened and closed for each commit, so that a dropped device leaks
+nothing.
 """
 
 from __future__ import annotations
@@ -14,17 +17,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
+from msgspec import Struct
+
 from firmware_protocol.device.folder import FolderProblem, read_file, write_at, write_atomic
 from firmware_protocol.messages import PlaintextType
 from firmware_protocol.tablelink import CHAIN_SIZE, NO_CHAIN, crc32c, next_chain
 
-SLOT_SIZE: Final = 56
-HASHED: Final = SLOT_SIZE - CHAIN_SIZE
-_BLANK: Final = bytes(SLOT_SIZE)
+RECORD_SIZE: Final = 56
+HASHED: Final = RECORD_SIZE - CHAIN_SIZE
+_BLANK: Final = bytes(RECORD_SIZE)
 _MAGIC: Final = b"TL ring\0"
-_FORM: Final = 1
+_FORM: Final = 2
 _HEADER: Final = struct.Struct("<8sHHII")
 _CRC: Final = struct.Struct("<I")
+_ACKED: Final = struct.Struct(f"<I{CHAIN_SIZE}s")
+MARK_SIZE: Final = _ACKED.size + _CRC.size
+"""Bytes of a slot before its record."""
+SLOT_SIZE: Final = MARK_SIZE + RECORD_SIZE
 _START: Final = _HEADER.size + _CRC.size
 _RECORD: Final = struct.Struct("<BBII")
 
@@ -36,12 +45,36 @@ def follows(record: bytes, previous: bytes) -> bool:
     return record[HASHED:] == next_chain(previous, record[:HASHED])
 
 
+class AckedPosition(Struct, frozen=True):
+    """The highest acknowledged record."""
+
+    seq: int
+    chain: bytes
+    """Zeros for seq 0, and if the device does not have it any more."""
+
+    def encode(self) -> bytes:
+        data = _ACKED.pack(self.seq, self.chain)
+        return data + _CRC.pack(crc32c(data))
+
+
+NOTHING_ACKED: Final = AckedPosition(0, NO_CHAIN)
+
+
+def _read_acked(slot: bytes) -> AckedPosition | None:
+    """The acknowledged position of a slot; None if it is damaged."""
+    data, crc = slot[: _ACKED.size], slot[_ACKED.size : MARK_SIZE]
+    return AckedPosition(*_ACKED.unpack(data)) if _CRC.pack(crc32c(data)) == crc else None
+
+
 class Ring:
     """The records of one epoch. The caller of commit() checks that a slot is free."""
 
     def __init__(self, path: Path, epoch: int, slots: list[bytes], *, sync: bool) -> None:
+        """`slots` without what was acknowledged."""
         self.path = path
         self.epoch = epoch
+        self.acked = NOTHING_ACKED
+        """Stored with the next record. When the file was opened, that of the last record."""
         self.head = 0
         """Highest seq; 0 in an empty ring."""
         self.oldest = 1
@@ -57,7 +90,8 @@ class Ring:
     def create(cls, path: Path, epoch: int, capacity: int, *, sync: bool) -> Self:
         """Create a new ring; it replaces an existing file."""
         header = _HEADER.pack(_MAGIC, _FORM, SLOT_SIZE, capacity, epoch)
-        write_atomic(path, header + _CRC.pack(crc32c(header)) + _BLANK * capacity, sync=sync)
+        slots = bytes(SLOT_SIZE * capacity)
+        write_atomic(path, header + _CRC.pack(crc32c(header)) + slots, sync=sync)
         return cls(path, epoch, [_BLANK] * capacity, sync=sync)
 
     @classmethod
@@ -70,8 +104,9 @@ class Ring:
             raise FolderProblem(
                 path, f"has {len(data)} bytes", f"{_START + SLOT_SIZE * capacity} bytes"
             )
-        ring = cls(path, epoch, slots, sync=sync)
+        ring = cls(path, epoch, [slot[MARK_SIZE:] for slot in slots], sync=sync)
         ring._find(fits)
+        ring._find_acked(slots)
         return ring
 
     @property
@@ -83,6 +118,12 @@ class Ring:
         """The chain of the last record; zeros in an empty ring."""
         return self.record(self.head)[HASHED:] if self.head else NO_CHAIN
 
+    def position(self, seq: int) -> AckedPosition:
+        """The position after this record; its chain is zeros if the record is not in the ring."""
+        if seq == self.acked.seq:
+            return self.acked
+        return AckedPosition(seq, self.record(seq)[HASHED:] if self.holds(seq) else NO_CHAIN)
+
     def holds(self, seq: int) -> bool:
         return self.oldest <= seq <= self.head
 
@@ -92,16 +133,16 @@ class Ring:
         return self._slots[self._slot(seq)]
 
     def commit(self, record: bytes) -> None:
-        """Append this record durably."""
-        self._write(record)
+        """Append this record durably, with what is acknowledged."""
+        self._write(self.acked.encode() + record)
         self._slots[self._slot(self.head + 1)] = record
         self.head += 1
         self.oldest = max(self.oldest, self.head - self.capacity + 1)
         self.torn = False
 
     def tear(self, record: bytes, size: int) -> None:
-        """Write only the first `size` bytes of the next record, as in a power cut."""
-        self._write(record[:size])
+        """Write only the first `size` bytes of the next record's slot, as in a power cut."""
+        self._write((self.acked.encode() + record)[:size])
 
     def _write(self, data: bytes) -> None:
         at = _START + SLOT_SIZE * self._slot(self.head + 1)
@@ -123,6 +164,15 @@ class Ring:
         if not self.head and any(slot != _BLANK for slot in self._slots[1:]):
             raise FolderProblem(self.path, "has no complete record", "a new ring")
         self.oldest = self._find_oldest(whole, fits)
+
+    def _find_acked(self, slots: list[bytes]) -> None:
+        """Read what was acknowledged at the last commit. A damaged position is that of the record
+        before."""
+        for seq in range(self.head, self.oldest - 1, -1):
+            acked = _read_acked(slots[self._slot(seq)])
+            if acked is not None:
+                self.acked = acked
+                return
 
     def _candidates(self) -> dict[int, bytes]:
         """Slots with the header of a record of this ring, by seq. Their chain is not checked."""
@@ -171,5 +221,6 @@ def _read_header(path: Path, data: bytes) -> tuple[int, int]:
         raise FolderProblem(path, "has a damaged header", allowed)
     _, form, slot, capacity, epoch = _HEADER.unpack(header)
     if (form, slot) != (_FORM, SLOT_SIZE) or not epoch or not capacity:
-        raise FolderProblem(path, f"is a ring of form {form} with slots of {slot}", allowed)
+        again = f"form {_FORM}; a device whose folder is removed is created again"
+        raise FolderProblem(path, f"is a ring of form {form} with slots of {slot}", again)
     return epoch, capacity

@@ -6,7 +6,7 @@ from typing import Final
 
 from firmware_protocol.device.behaviour import Behaviour
 from firmware_protocol.device.folder import StateStore
-from firmware_protocol.device.ring import Ring
+from firmware_protocol.device.ring import AckedPosition, Ring
 from firmware_protocol.messages import (
     PRESSURE_PERCENT,
     RING_SPARE,
@@ -101,13 +101,14 @@ FULL: Final = 2
 """Levels of LOG_PRESSURE."""
 _REARM_PERCENT: Final = 50
 _SAVE_EVERY: Final = 16
-"""The acknowledged position is stored when it has advanced by so many records ..."""
+"""Between two records, the acknowledged position is stored when it has advanced by so many ..."""
 _SAVE_BELOW: Final = 48
 """... or when fewer slots than this would be free after a start. The protocol requires 32."""
 
 
 class Room:
-    """Free slots of the ring. The acknowledged position is stored, so that it outlasts a start."""
+    """Free slots of the ring. The acknowledged position is stored with each record, and between
+    two records from time to time, so that it outlasts a start."""
 
     def __init__(self, ring: Ring, storage: StateStore, behaviour: Behaviour) -> None:
         self.full = False
@@ -117,13 +118,19 @@ class Room:
         self._at_start()
 
     def _at_start(self) -> None:
-        epoch, seq = self._load_position()
-        ours = seq if epoch == self._ring.epoch else 0
-        self._saved = self.acked = min(max(ours, self._ring.oldest - 1), self._ring.head)
+        ring = self._ring
+        acked = self._behaviour.acked_at_start(self._load_position() or ring.acked)
+        ring.acked = acked if acked.seq <= ring.head else ring.position(ring.head)
+        self._saved = self.acked
         self._reported = self._storage.last_number("pressure")
         self._rearm()
         full = self.free <= RING_SPARE or (self._reported == FULL and self.free < 2 * RING_SPARE)
         self.full = self._behaviour.is_full(full)
+
+    @property
+    def acked(self) -> int:
+        """The records up to this one need no slot: they are acknowledged, or lost by damage."""
+        return max(self._ring.acked.seq, self._ring.oldest - 1)
 
     @property
     def used(self) -> int:
@@ -143,17 +150,16 @@ class Room:
         return self._behaviour.has_room(room)
 
     def acknowledge(self, seq: int) -> None:
-        """Set the acknowledged position; RESUME can also move it back."""
-        self.acked = seq
+        """Set the acknowledged position. Only RESUME with ADOPT moves it back, durably."""
+        self._ring.acked = self._ring.position(seq)
         if self.full and self.free >= 2 * RING_SPARE:
             self.full = False
         self._rearm()
         self._save_position()
 
     def committed(self) -> None:
-        """Update the figures after a commit."""
-        self.acked = max(self.acked, self._ring.oldest - 1)
-        self._save_position()
+        """Update the figures after a commit, which has stored the position."""
+        self._saved = self.acked
 
     def pressure(self) -> int:
         """The level of LOG_PRESSURE to record now: FULL, PRESSED, or 0 for none."""
@@ -183,12 +189,18 @@ class Room:
     def _save_position(self) -> None:
         """Store the acknowledged position from time to time. After a start it may be too low, but
         never too high, and at least 32 of the free slots are still free."""
+        ring = self._ring
         ahead = self.acked - self._saved
-        free_after_start = self._ring.capacity - (self._ring.head - self._saved)
+        free_after_start = ring.capacity - (ring.head - self._saved)
         if ahead < 0 or ahead >= _SAVE_EVERY or (ahead and free_after_start < _SAVE_BELOW):
             self._saved = self.acked
-            self._storage.save("acknowledged", b"%d %d\n" % (self._ring.epoch, self.acked))
+            words = (str(ring.epoch), ring.chain.hex(), str(self.acked), ring.acked.chain.hex())
+            self._storage.save("acknowledged", " ".join(words).encode() + b"\n")
 
-    def _load_position(self) -> tuple[int, int]:
-        words = self._storage.load("acknowledged").split()
-        return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)
+    def _load_position(self) -> AckedPosition | None:
+        """The position that was stored after the last record; None if there is none."""
+        words = self._storage.load("acknowledged").decode().split()
+        head = [str(self._ring.epoch), self._ring.chain.hex()]
+        if len(words) != 4 or words[:2] != head:
+            return None
+        return AckedPosition(int(words[2]), bytes.fromhex(words[3]))

@@ -128,6 +128,8 @@ class DeviceSession:
         self.received_at = now
         """When its last valid DATA arrived."""
         self.next_beat = 0
+        self.host_beat_at = 0
+        """When the last HOST_BEAT arrived."""
         self.resumed = False
         self.host_boot = 0
         """Of the last command."""
@@ -220,7 +222,7 @@ class DeviceSessions:
             version_max=VERSIONS[-1],
             device_class=identity.device_class,
             largest=FrameLimit.LARGE,
-            capabilities=self._capabilities,
+            capabilities=self._behaviour.capabilities(self._capabilities, identity.device_class),
             schema=self._behaviour.schema(VERSIONS[-1] if version is None else version),
             fingerprint=identity.fingerprint,
             random=self._behaviour.hello_random(self._device.draw),

@@ -20,7 +20,7 @@ from firmware_protocol.messages import (
     Reply,
     Verdict,
 )
-from firmware_protocol.tablelink import Cause, EventRecord
+from firmware_protocol.tablelink import NO_CHAIN, Cause, EventRecord
 
 
 class SessionEnding(Enum):
@@ -84,13 +84,36 @@ class RingHeld(Struct, frozen=True):
     """The ring does not continue the host's record. No record is delivered before adopt()."""
 
     verdict: Verdict
-    """GAP, FORK or NEW_EPOCH: the worse of the verdicts of device and host."""
+    """Any but OK: the worse of the verdicts of device and host."""
     epoch: int
     oldest: int
     """Lowest seq in the ring; 1 if only a record has shown the ring."""
     head: int
     chain: bytes
     """Chain of `head`."""
+    acked_seq: int = 0
+    """Highest seq that a host has acknowledged; 0 if none, or if only a record has shown the
+    ring."""
+    acked_chain: bytes = NO_CHAIN
+    """Chain of `acked_seq`; zeros if it is not known."""
+
+    @property
+    def next(self) -> int:
+        """The first record that is wanted if the ring is adopted. Behind, the records up to
+        `acked_seq` were stored before: they happened long ago."""
+        return max(self.oldest, self.acked_seq + 1) if self.is_behind else self.oldest
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the host's record ends before acknowledged records."""
+        return self.verdict is Verdict.BEHIND
+
+    def chain_before(self, seq: int) -> bytes | None:
+        """The chain of the record before this one; None if it is not known."""
+        known = {0: NO_CHAIN, self.head: self.chain}
+        if self.acked_seq and self.acked_chain != NO_CHAIN:
+            known[self.acked_seq] = self.acked_chain
+        return known.get(seq - 1)
 
 
 class LinkSessionEnded(Struct, frozen=True):

@@ -24,6 +24,7 @@ from firmware_protocol.host.events import (
 )
 from firmware_protocol.host.records import ReceivedRecords, RecordStatus, Resumption, after
 from firmware_protocol.messages import (
+    BEAT_EARLY_MS,
     CRC_SIZE,
     DEAD_MS,
     HEADER_SIZE,
@@ -68,6 +69,8 @@ from firmware_protocol.tablelink import (
 )
 
 _BEAT: Final = HEARTBEAT_MS * 1000
+BEAT_EARLY: Final = BEAT_EARLY_MS * 1000
+"""A heartbeat may be sent so much before its time, so that one timer serves all links."""
 _DEAD: Final = DEAD_MS * 1000
 _TIME_EVERY: Final = TIME_EVERY_MS * 1000
 BEHIND_ASK: Final = 2 * RESEND_MOST_MS * 1000
@@ -192,9 +195,10 @@ class HostSession:
         self._received_at = now
 
     def schedule_beat(self, now: int) -> None:
-        """Schedule the next heartbeat. Missed ones are skipped; while this host was late with one,
-        it was not running, and what it did not receive then is not the silence of the device."""
-        late = now - self.beat_at
+        """Schedule the next heartbeat; this one may be early. Missed ones are skipped; while this
+        host was late with one, it was not running, and what it did not receive then is not the
+        silence of the device."""
+        late = max(0, now - self.beat_at)
         if late >= _BEAT:
             self._received_at = min(now, self._received_at + late)
         self.beat_at += _BEAT * (late // _BEAT + 1)
@@ -354,10 +358,10 @@ class Exchange:
 
     # --- timers ------------------------------------------------------------------------
 
-    def beat(self, now: int) -> None:
-        """Send the heartbeats that are due: the first of all timers."""
+    def beat(self, now: int, early: int = 0) -> None:
+        """Send the heartbeats that are due within `early` microseconds: the first of all timers."""
         for session in self._sessions.all:
-            if now >= session.beat_at:
+            if now >= session.beat_at - early:
                 self._send_beat(session, now)
 
     def tick(self, now: int) -> None:

@@ -33,7 +33,13 @@ from firmware_protocol.host.events import (
     ProtocolViolated,
     SessionEnding,
 )
-from firmware_protocol.host.exchange import Exchange, HostSession, HostSessions, LinkOutput
+from firmware_protocol.host.exchange import (
+    BEAT_EARLY,
+    Exchange,
+    HostSession,
+    HostSessions,
+    LinkOutput,
+)
 from firmware_protocol.host.handshake import HandshakeAttempts, PeerIdentity
 from firmware_protocol.host.records import NO_CURSOR, ReceivedRecords, RecordCursor
 from firmware_protocol.messages import (
@@ -151,9 +157,10 @@ class HostLink:
         self._tick(now)
         return self._events(now)
 
-    def wake(self, now: int) -> list[LinkEvent]:
-        """Do what is due."""
-        self._tick(now)
+    def wake(self, now: int, *, early: int = 0) -> list[LinkEvent]:
+        """Do what is due. A timer that serves several links passes how many microseconds until its
+        next call, at most BEAT_EARLY: a heartbeat that is due before it is sent now."""
+        self._tick(now, min(early, BEAT_EARLY))
         return self._events(now)
 
     def due(self) -> int | None:
@@ -250,9 +257,9 @@ class HostLink:
         events, self.output.events = self.output.events, []
         return events
 
-    def _tick(self, now: int) -> None:
+    def _tick(self, now: int, early: int = 0) -> None:
         """Handle timeouts of sessions, and what is due."""
-        self._exchange.beat(now)
+        self._exchange.beat(now, early)
         running, pending = self.sessions.running, self.sessions.pending
         if running is not None and not running.stalled and now >= running.dead_at:
             self._end(SessionEnding.SILENT, now)

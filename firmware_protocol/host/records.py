@@ -131,8 +131,14 @@ class ReceivedRecords:
 
     def disagrees(self, reply: ResumeReply) -> bool:
         """Whether the end of the ring contradicts a received record."""
-        known = self._chain_of(reply.head)
-        return reply.head < self.next - 1 or (known is not None and known != reply.chain)
+        ends = ((reply.head, reply.chain), (reply.acked_seq, reply.acked_chain))
+        if any(self._contradicts(seq, chain) for seq, chain in ends if chain != NO_CHAIN):
+            return True
+        return reply.head < self.next - 1
+
+    def _contradicts(self, seq: int, chain: bytes) -> bool:
+        known = self._chain_of(seq)
+        return known is not None and known != chain
 
     def _compare(self, record: EventRecord) -> RecordStatus:
         known = self._chain_of(record.seq)
@@ -164,6 +170,9 @@ def own_verdict(asked: Resume, reply: ResumeReply) -> Verdict:
         return Verdict.NEW_EPOCH
     if asked.next > reply.head + 1:
         return Verdict.FORK
+    # After OK, acked_seq is the one that this RESUME has set: next - 1.
+    if asked.mode is ResumeMode.CHECK and asked.next <= reply.acked_seq:
+        return Verdict.BEHIND
     if asked.next < reply.oldest:
         return Verdict.GAP
     if asked.mode is ResumeMode.CHECK and asked.next == reply.head + 1:
@@ -247,7 +256,7 @@ class Resumption:
                 f"adopt(): {self._records.waiting} received records are not stored; "
                 "stored() or discard() comes first"
             )
-        start = after(held.head) if skip else held.oldest
+        start = after(held.head) if skip else held.next
         self._adoption = RingAdoption(held.epoch, start, held.head, held.chain)
 
     def reset(self) -> None:
@@ -267,13 +276,13 @@ class Resumption:
         self._adoption = None
         if verdict is Verdict.OK:
             self._doubt = Verdict.OK
-            at_head = asked.next == reply.head + 1
-            self._records.restart(reply.epoch, asked.next - 1, reply.chain if at_head else None)
+            chain = _held(verdict, reply).chain_before(asked.next)
+            self._records.restart(reply.epoch, asked.next - 1, chain)
         return self._judged(verdict, reply)
 
     def _judged(self, verdict: Verdict, reply: ResumeReply) -> RingResumed | RingHeld:
         if verdict is not Verdict.OK:
-            return self._hold(RingHeld(verdict, reply.epoch, reply.oldest, reply.head, reply.chain))
+            return self._hold(_held(verdict, reply))
         self.held = None
         self.accepting = True
         return RingResumed(reply.epoch, reply.oldest, reply.head)
@@ -282,3 +291,15 @@ class Resumption:
         self.held = held
         self.accepting = False
         return held
+
+
+def _held(verdict: Verdict, reply: ResumeReply) -> RingHeld:
+    return RingHeld(
+        verdict,
+        reply.epoch,
+        reply.oldest,
+        reply.head,
+        reply.chain,
+        reply.acked_seq,
+        reply.acked_chain,
+    )

@@ -72,6 +72,7 @@ from firmware_protocol.messages.enums import (
     BuzzPattern,
     Capabilities,
     CardFlags,
+    DeckKind,
     DeviceClass,
     DeviceState,
     Edge,
@@ -94,6 +95,7 @@ from firmware_protocol.messages.enums import (
 from firmware_protocol.messages.frames import PAYLOAD_SIZES, Alert, Hello, HelloRsp
 from firmware_protocol.messages.limits import (
     ALERT_GAP_MS,
+    BEAT_EARLY_MS,
     CARD_CUT,
     CARD_UNREAD,
     CARDS,
@@ -177,6 +179,7 @@ from firmware_protocol.messages.station import (
 
 __all__ = [
     "ALERT_GAP_MS",
+    "BEAT_EARLY_MS",
     "CARDS",
     "CARD_CUT",
     "CARD_UNREAD",
@@ -242,6 +245,7 @@ __all__ = [
     "CountError",
     "Cover",
     "CutCard",
+    "DeckKind",
     "DeviceBeat",
     "DeviceClass",
     "DeviceState",

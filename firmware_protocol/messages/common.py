@@ -97,7 +97,7 @@ class InfoReply(Reply, frozen=True, gc=False):
 
     SPEC: ClassVar = Spec(
         "INFO_REPLY",
-        "<32sIBHB",
+        "<32sIBHH",
         "firmware boot cause capacity state",
         codec.exactly("firmware", 32),
         codec.whole("boot", 1, 0xFFFFFFFF),
@@ -105,6 +105,7 @@ class InfoReply(Reply, frozen=True, gc=False):
         codec.whole("capacity", 128, 65535),
         codec.some_of("state", DeviceState),
         ID=0xC0,
+        SIZE=120,
     )
 
 
@@ -121,15 +122,20 @@ class ResumeReply(Reply, frozen=True, gc=False):
     """Chain of `head`; zeros for head 0."""
     verdict: Verdict
     """What it amounts to."""
+    acked_seq: int
+    """Highest seq that was acknowledged; 0 none. After OK it is `next` - 1."""
+    acked_chain: bytes
+    """Chain of `acked_seq`; zeros for 0, and if the device does not have it any more."""
 
     SPEC: ClassVar = Spec(
         "RESUME_REPLY",
-        "<III8sB",
-        "epoch oldest head chain verdict",
+        "<III8sBI8s",
+        "epoch oldest head chain verdict acked_seq acked_chain",
         codec.whole("epoch", 1, 0xFFFFFFFF),
         codec.whole("oldest", 1, 0xFFFFFFFF),
         codec.exactly("chain", 8),
         codec.one_of("verdict", Verdict),
+        codec.exactly("acked_chain", 8),
         ID=0xC1,
     )
 

@@ -45,7 +45,7 @@ class DeviceBeat(Control, frozen=True, gc=False):
 
     SPEC: ClassVar = Spec(
         "DEVICE_BEAT",
-        "<IIIQBBII",
+        "<IIIQBHII",
         "epoch head boot t_us used state damaged refused",
         codec.whole("epoch", 1, 0xFFFFFFFF),
         codec.whole("boot", 1, 0xFFFFFFFF),

@@ -153,6 +153,8 @@ class FaultCode(IntEnum):
     """Memory check."""
     ABORTED = 12
     """A shuffle was ended by ABORT; arg: its shuffle number."""
+    READER_DIRTY = 13
+    """The card reader works but is dirty: its confidence drops."""
     MAKER = 255
     """Maker's own; arg: the maker's number."""
 
@@ -179,6 +181,8 @@ class Refusal(IntEnum):
     """This model cannot do it."""
     FAILED = 9
     """It was tried and did not work; arg: fault code."""
+    EMPTY = 10
+    """START: no cards are inside."""
 
 
 class ResumeMode(IntEnum):
@@ -191,15 +195,17 @@ class ResumeMode(IntEnum):
 
 
 class Verdict(IntEnum):
-    """What a RESUME amounts to."""
+    """What a RESUME amounts to; a higher value is worse."""
 
     OK = 0
     """The ring continues the host's record; events flow from `next`."""
     GAP = 1
     """Records that the host has not got are no longer in the ring."""
-    FORK = 2
+    BEHIND = 2
+    """The host's record ends before records that were acknowledged: an older copy of it."""
+    FORK = 3
     """Ring and host disagree about a record: rolled back, or not the same device."""
-    NEW_EPOCH = 3
+    NEW_EPOCH = 4
     """Another ring than the one that the host knows."""
 
 
@@ -236,6 +242,17 @@ class ReadWhy(IntEnum):
     """The reader failed."""
     DOUBLE = 6
     """Two cards were pulled together and neither could be read."""
+
+
+class DeckKind(IntEnum):
+    """Which cards one deck has."""
+
+    UNKNOWN = 0
+    """Not known; in LOADED only."""
+    FULL_52 = 1
+    """52 cards."""
+    SPANISH_48 = 2
+    """48 cards: 52 without the four tens."""
 
 
 class JamCode(IntEnum):
@@ -336,12 +353,16 @@ class Capabilities(IntFlag):
     """Shuffler: recognises cards, so that missing and extra ones are counted."""
     EJECT = 0x200
     """Shuffler: can eject."""
+    CARD_SENSOR = 0x400
+    """Shuffler: notices whether cards are inside."""
     COLOUR = 0x10000
     """Station: coloured lamps."""
     BUZZER = 0x20000
     """Station: has a buzzer."""
     LAMP_CHECK = 0x40000
     """Station: notices a broken lamp."""
+    GATEWAY = 0x1000000
+    """Any class: an adapter that speaks for a device of another protocol behind it."""
 
 
 class DeviceState(IntFlag):
@@ -363,6 +384,8 @@ class DeviceState(IntFlag):
     """A fault has been reported and is not over."""
     RUNNING = 0x80
     """The shuffler shuffles; no other class sets it."""
+    CARDS = 0x100
+    """Cards are in the shuffler, with CARD_SENSOR; no other class sets it."""
 
 
 class CardFlags(IntFlag):
@@ -371,9 +394,13 @@ class CardFlags(IntFlag):
     DUPLICATE = 0x1
     """The shoe saw this card more often than its decks hold it."""
     DOUBLE_FEED = 0x2
-    """Two cards came out together; this is the one that was read."""
+    """Two cards came out together, and this is one of them."""
     REVERSED = 0x4
     """The card lay the wrong way round."""
+    CAME_FIRST = 0x8
+    """Of the two, this one left the shoe first; with DOUBLE_FEED only."""
+    CAME_SECOND = 0x10
+    """Of the two, this one left the shoe second; with DOUBLE_FEED only."""
 
 
 class ButtonMask(IntFlag):

@@ -87,7 +87,7 @@ class HelloRsp(Payload, frozen=True, gc=False):
 
     SPEC: ClassVar = Spec(
         "HELLO_RSP",
-        "<BBBBI8s16s8s16s16s20sB3x",
+        "<BBBBI8s16s8s16s16s20sH2x",
         "version_min version_max device_class largest capabilities schema fingerprint random "
         "maker model serial state",
         codec.whole("version_min", 1, 15),

@@ -6,7 +6,7 @@ from typing import Final
 VERSION: Final = 1
 """The newest version of the protocol."""
 SCHEMA_HASHES: Final = {
-    1: bytes.fromhex("7acd67958ee0c04e"),
+    1: bytes.fromhex("4985264b9e7ce671"),
 }
 """By version; identifies the catalogue that a side was built from."""
 MAX_DECODED: Final = 254
@@ -46,15 +46,17 @@ MAX_SEAT: Final = 15
 """Seats are 1 to this."""
 HELLO_WAIT_MS: Final = 500
 """Host: timeout for HELLO_RSP; retry with a new session id."""
-HANDSHAKE_WAIT_MS: Final = 3000
+HANDSHAKE_WAIT_MS: Final = 10000
 """Host: timeout for HS2 and for the first valid DATA; retry with HELLO."""
-PAIR_WAIT_MS: Final = 5000
+PAIR_WAIT_MS: Final = 15000
 """Host: timeout for PAIR2 and for PAIR_DONE; the pairing fails."""
-PENDING_LIFE_MS: Final = 10000
+PENDING_LIFE_MS: Final = 20000
 """Device: timeout of a handshake that has not become a session."""
 HEARTBEAT_MS: Final = 250
 """Both: a heartbeat at each multiple of this since the session started, independent of other
 frames."""
+BEAT_EARLY_MS: Final = 125
+"""Host: a heartbeat may be sent so much before its time, so that one timer serves all links."""
 DEAD_MS: Final = 1000
 """Both: timeout of a session without valid DATA."""
 RESEND_FIRST_MS: Final = 150

@@ -5,7 +5,14 @@ from typing import ClassVar
 
 from firmware_protocol.messages import codec
 from firmware_protocol.messages.codec import Command, Event, Reply, Spec
-from firmware_protocol.messages.enums import CardFlags, DeviceClass, JamCode, LockState, ReadWhy
+from firmware_protocol.messages.enums import (
+    CardFlags,
+    DeckKind,
+    DeviceClass,
+    JamCode,
+    LockState,
+    ReadWhy,
+)
 
 
 class CardRead(Event, frozen=True, gc=False):
@@ -65,13 +72,16 @@ class ReadFail(Event, frozen=True, gc=False):
     """Its position."""
     why: ReadWhy
     """Why."""
+    flags: CardFlags
+    """DOUBLE_FEED, CAME_FIRST and CAME_SECOND only."""
 
     SPEC: ClassVar = Spec(
         "READ_FAIL",
-        "<HB",
-        "pos why",
+        "<HBB",
+        "pos why flags",
         codec.whole("pos", 1, 65535),
         codec.one_of("why", ReadWhy),
+        codec.some_of("flags", CardFlags),
         ID=0x12,
         CLASS=DeviceClass.SHOE,
     )
@@ -99,12 +109,15 @@ class Loaded(Event, frozen=True, gc=False):
     """Cards as weighed or counted; 0 unknown."""
     shuffle: int
     """Number of the shuffle as read from the cassette; 0 unknown."""
+    kind: DeckKind
+    """Kind of the decks as set at the shoe."""
 
     SPEC: ClassVar = Spec(
         "LOADED",
-        "<IBHI",
-        "shoe decks count shuffle",
+        "<IBHIB",
+        "shoe decks count shuffle kind",
         codec.whole("shoe", 1, 0xFFFFFFFF),
+        codec.one_of("kind", DeckKind),
         ID=0x14,
         CLASS=DeviceClass.SHOE,
     )

@@ -6,7 +6,7 @@ from typing import ClassVar
 from firmware_protocol.messages import codec
 from firmware_protocol.messages.codec import Command, Event, Reply, Spec
 from firmware_protocol.messages.common import Fault
-from firmware_protocol.messages.enums import DeviceClass, JamCode
+from firmware_protocol.messages.enums import DeckKind, DeviceClass, JamCode
 
 
 class Started(Event, frozen=True, gc=False):
@@ -136,19 +136,22 @@ class AbortReply(Reply, frozen=True, gc=False):
 
 
 class Start(Command, frozen=True, gc=False):
-    """Starts a shuffle. Refused NOT_NOW while the door is open, cards are stuck or a shuffle
-    runs."""
+    """Starts a shuffle. Refused NOT_NOW while the door is open, cards are stuck or a shuffle runs;
+    EMPTY without cards."""
 
     decks: int
     """Decks that were put in."""
     profile: int
     """The maker's number of a way to shuffle; 0 the usual one."""
+    kind: DeckKind
+    """Kind of the decks; never UNKNOWN."""
 
     SPEC: ClassVar = Spec(
         "START",
-        "<BB",
-        "decks profile",
+        "<BBB",
+        "decks profile kind",
         codec.whole("decks", 1, 12),
+        codec.one_of("kind", DeckKind, 1),
         ID=0x60,
         CLASS=DeviceClass.SHUFFLER,
         IDEMPOTENT=False,

@@ -153,6 +153,7 @@ MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
     "shoe": (
         ReplyField("loading", NUMBER, "number of the loading; 0 before the first"),
         ReplyField("decks", NUMBER, "as set at the shoe"),
+        ReplyField("kind", TEXT, "kind of the decks, as set at the shoe"),
         ReplyField("back", NUMBER, "of the cards of this loading"),
         ReplyField("position", NUMBER, "the last position that was taken"),
         ReplyField("left", NUMBER, "cards inside"),
@@ -174,6 +175,7 @@ MECHANISM: Final[dict[Profile, tuple[ReplyField, ...]]] = {
         ReplyField("running", NUMBER, "number of the shuffle that runs; 0 for none"),
         ReplyField("percent", NUMBER, "progress"),
         ReplyField("decks", NUMBER, "of the last START"),
+        ReplyField("kind", TEXT, "kind of the decks of the last START"),
         ReplyField("count", NUMBER, "cards of the batch"),
         ReplyField("cards", CARDS, "these, from the top"),
         ReplyField("left_inside", CARDS, "that stayed in the machine"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from firmware_protocol.device import CannotDo
-from firmware_protocol.messages import CARD_CUT, CARDS
+from firmware_protocol.messages import CARD_CUT, CARDS, DeckKind
 
 RANKS: Final = "A23456789TJQK"
 NAMES: Final = tuple(rank + suit for suit in "cdhs" for rank in RANKS)
@@ -49,9 +49,19 @@ def neighbour(card: int) -> int:
     return suit * len(RANKS) + (rank + 1) % len(RANKS)
 
 
-def new_decks(decks: int) -> list[int]:
+def in_deck(card: int, kind: DeckKind) -> bool:
+    """Whether a deck of this kind has the card."""
+    return kind is not DeckKind.SPANISH_48 or card % len(RANKS) != RANKS.index("T")
+
+
+def deck_size(kind: DeckKind) -> int:
+    """Cards of one deck of this kind."""
+    return sum(in_deck(card, kind) for card in range(CARDS))
+
+
+def new_decks(decks: int, kind: DeckKind = DeckKind.FULL_52) -> list[int]:
     """New decks, each in the order of its box."""
-    return list(range(CARDS)) * decks
+    return [card for card in range(CARDS) if in_deck(card, kind)] * decks
 
 
 def shuffled(cards: Sequence[int], seed: int | str) -> list[int]:

@@ -27,10 +27,13 @@ from firmware_protocol.device import (
 from firmware_protocol.messages import (
     CARD_CUT,
     Capabilities,
+    CardFlags,
     CardRetracted,
     Cover,
+    DeckKind,
     DeviceClass,
     DeviceState,
+    Event,
     JamCode,
     Loaded,
     Lock,
@@ -45,7 +48,14 @@ from firmware_protocol.messages import (
 from firmware_protocol.tablelink import NO_CHAIN, EventRecord, chained, decode_plaintext
 from hil.devices import card_names, shoe_cards
 from hil.devices.mechanism import CommandTable, RequestTable, SimulatedMechanism, flag_set
-from hil.devices.shoe_cards import FIXED_SALT, CardPull, ReaderFeatures, ShoeContents, order_of
+from hil.devices.shoe_cards import (
+    FIXED_SALT,
+    CardPull,
+    ReaderFeatures,
+    ShoeContents,
+    kind_of,
+    order_of,
+)
 
 RECOGNISE_MS: Final = 12
 GAP_MS: Final = 60
@@ -67,6 +77,8 @@ class SimulatedShoe(SimulatedMechanism):
         lock: bool = True,
         backs: bool = True,
         orientation: bool = True,
+        orders_doubles: bool = True,
+        gateway: bool = False,
         gap_ms: int = GAP_MS,
     ) -> None:
         self.capabilities = flag_set(
@@ -76,9 +88,10 @@ class SimulatedShoe(SimulatedMechanism):
                 Capabilities.LOCK: lock,
                 Capabilities.BACKS: backs,
                 Capabilities.ORIENTATION: orientation,
+                Capabilities.GATEWAY: gateway,
             },
         )
-        self._reader = ReaderFeatures(backs, orientation)
+        self._reader = ReaderFeatures(backs, orientation, orders_doubles=orders_doubles)
         self._gap_us = gap_ms * 1000
         self._reset(0)
 
@@ -211,8 +224,13 @@ class SimulatedShoe(SimulatedMechanism):
         # The whole time, a jam's too, without what recognising takes.
         dwell_ms = (now - pull.since) // 1000 - RECOGNISE_MS
         contents, core = self._contents, self._core
-        found = shoe_cards.report(pull, contents, self._reader, self._salt, dwell_ms)
-        events = [event for event, _ in found]
+        reader = self._reader
+        if core.broken("dirty-blinds"):
+            reader = replace(reader, blind=reader.blind or reader.dirty)
+        found = shoe_cards.report(pull, contents, reader, self._salt, dwell_ms)
+        events = [self._double(event) for event, _ in found]
+        if core.broken("double-read-first"):
+            events.sort(key=lambda event: isinstance(event, ReadFail))
         contents.cards = contents.cards[len(pull.cards) :]
         contents.held = [drawn for _, drawn in found]
         uncounted = (ReadFail,) if core.broken("unread-uncounted") else ()
@@ -225,6 +243,12 @@ class SimulatedShoe(SimulatedMechanism):
         self._store()  # the card is out before its event is pending: a power cut may lose it
         self._pending.add(core, *events)
         self._flush(now)
+
+    def _double(self, event: Event) -> Event:
+        """The event of a card; without its flags with the break double-unflagged."""
+        if isinstance(event, ReadFail) and self._core.broken("double-unflagged"):
+            return ReadFail(event.pos, event.why, CardFlags(0))
+        return event
 
     def _salt(self) -> bytes:
         return FIXED_SALT if self._core.broken("salt-fixed") else self._core.draw(SALT_SIZE)
@@ -254,9 +278,11 @@ class SimulatedShoe(SimulatedMechanism):
         opening = [] if self._contents.cover_open else [Cover(open=True)]
         self._contents.cover_open = False
         loading = self._core.next_number("loading")
-        self._contents.load(loading, request.decks, order, request.back)
+        self._contents.load(loading, request, order)
         count = sum(card != CARD_CUT for card in order)
-        loaded = Loaded(loading, request.decks, count, request.shuffle)
+        fixed = self._core.broken("deck-kind-fixed")
+        kind = DeckKind.FULL_52 if fixed else kind_of(request.kind)
+        loaded = Loaded(loading, request.decks, count, request.shuffle, kind)
         self._report(now, *opening, Cover(open=False), loaded)
         return {"shoe": loading, "count": count}
 
@@ -290,6 +316,8 @@ class SimulatedShoe(SimulatedMechanism):
     def _defect(self, request: InjectDefect, now: int) -> Answer:
         if request.code == "reader":
             self._reader = replace(self._reader, blind=request.on)
+        elif request.code == "reader_dirty":
+            self._reader = replace(self._reader, dirty=request.on)
         return {}
 
     def _describe(self, request: Describe, now: int) -> Answer:
@@ -299,6 +327,7 @@ class SimulatedShoe(SimulatedMechanism):
         return {
             "loading": contents.loading,
             "decks": contents.decks,
+            "kind": DeckKind(contents.kind).name.lower(),
             "back": contents.back,
             "position": contents.pos,
             "left": len(inside),

@@ -15,6 +15,7 @@ from firmware_protocol.messages import (
     CardFlags,
     CardRead,
     CutCard,
+    DeckKind,
     Event,
     JamCode,
     ReadFail,
@@ -29,6 +30,8 @@ OTHER_BACK: Final = 2
 FIXED_SALT: Final = b"pepper&salt"
 """The salt of every record with the break salt-fixed."""
 SURE: Final = 99
+SURE_DIRTY: Final = 85
+"""Confidence of a dirty reader."""
 UNSURE: Final = 55
 DOUBTFUL: Final = 80
 """Below this confidence the reader names an alternative."""
@@ -56,6 +59,8 @@ class ShoeContents(Struct):
     loading: int = 0
     decks: int = 0
     """As set at the shoe; 0 not known."""
+    kind: int = DeckKind.FULL_52
+    """Kind of the decks as set at the shoe."""
     pos: int = 0
     """The last position that was used."""
     cards: bytes = b""
@@ -70,12 +75,13 @@ class ShoeContents(Struct):
     jam: int = JamCode.CLEARED
     pending: PendingEvents = msgspec.field(default_factory=PendingEvents, name="owed")
 
-    def load(self, loading: int, decks: int, cards: list[int], back: int | None = None) -> None:
+    def load(self, loading: int, request: Load, cards: list[int]) -> None:
         """Replace the cards: positions start at 1 again. Without `back`, a batch that was dealt
         from is followed by the other one."""
         other = OTHER_BACK if self.back == FIRST_BACK else FIRST_BACK
-        self.back = back or (other if self.pos else self.back)
-        self.loading, self.decks, self.pos = loading, decks, 0
+        self.back = request.back or (other if self.pos else self.back)
+        self.loading, self.decks, self.pos = loading, request.decks, 0
+        self.kind = kind_of(request.kind)
         self.cards = bytes(cards)
         self.out = []
 
@@ -83,7 +89,8 @@ class ShoeContents(Struct):
         """Whether one more `reported` card exceeds the number of decks."""
         if not self.decks or reported == CARD_UNREAD:
             return False
-        return sum(one.reported == reported for one in (*self.out, *self.held)) >= self.decks
+        allowed = self.decks if card_names.in_deck(reported, DeckKind(self.kind)) else 0
+        return sum(one.reported == reported for one in (*self.out, *self.held)) >= allowed
 
     def release(self) -> None:
         """Open the gate for the cards behind it."""
@@ -98,12 +105,16 @@ class ShoeContents(Struct):
         return last
 
 
+def kind_of(name: str) -> DeckKind:
+    """The kind of deck that a request names."""
+    return DeckKind[name.upper()]
+
+
 def order_of(request: Load) -> list[int]:
     """The cards that a request loads, from the top."""
     cards = [card_names.number(name) for name in request.cards]
-    order = card_names.changed(
-        cards or card_names.new_decks(request.decks), request.remove, request.add
-    )
+    decks = card_names.new_decks(request.decks, kind_of(request.kind))
+    order = card_names.changed(cards or decks, request.remove, request.add)
     if request.seed and not cards:
         order = card_names.shuffled(order, request.seed)
     order = card_names.with_cut(order, request.cut_at)
@@ -118,6 +129,9 @@ class ReaderFeatures(Struct, frozen=True):
     backs: bool = True
     orientation: bool = True
     blind: bool = False
+    dirty: bool = False
+    orders_doubles: bool = True
+    """It notices which of two cards that come together is the first."""
 
 
 class CardPull(Struct, frozen=True):
@@ -136,22 +150,39 @@ def report(
     salt: Callable[[], bytes],
     dwell_ms: int,
 ) -> list[tuple[Event, DrawnCard]]:
-    """The event of each card, in the order of their positions."""
-    first, pos = pull.cards[0], contents.pos + 1
-    fail = _failure(pull, reader)
-    event: Event
-    if fail is not None:
-        event, reported = ReadFail(pos, fail), CARD_UNREAD
-    elif first == CARD_CUT:
-        event, reported = CutCard(pos), CARD_CUT
-    else:
-        reported = card_names.neighbour(first) if pull.draw.read == "wrong" else first
-        event = _read(pull, contents, reader, salt, reported, dwell_ms)
-    found: list[tuple[Event, DrawnCard]] = [(event, DrawnCard(first, reported, pos))]
-    for more, card in enumerate(pull.cards[1:], 1):  # covered by the first card
-        under = ReadFail(pos + more, ReadWhy.NO_INDEX)
-        found.append((under, DrawnCard(card, CARD_UNREAD, pos + more)))
+    """The event of each card, in the order of their positions. Of two cards, one is read and the
+    other is covered by it. They are in the order in which they came out, if the reader notices it;
+    else the one that was read is the first."""
+    order = _places(pull, reader)
+    found: list[tuple[Event, DrawnCard]] = []
+    for pos, (card, flags, covered) in enumerate(order, contents.pos + 1):
+        fail = ReadWhy.NO_INDEX if covered else _failure(pull, reader)
+        event: Event
+        if fail is not None:
+            event, reported = ReadFail(pos, fail, flags), CARD_UNREAD
+        elif card == CARD_CUT:
+            event, reported = CutCard(pos), CARD_CUT
+        else:
+            reported = card_names.neighbour(card) if pull.draw.read == "wrong" else card
+            known = (reported, pos, flags)
+            event = _read(pull, contents, reader, salt, known, dwell_ms)
+        found.append((event, DrawnCard(card, reported, pos)))
     return found
+
+
+def _places(pull: CardPull, reader: ReaderFeatures) -> list[tuple[int, CardFlags, bool]]:
+    """Each card, the flags of a double pull, and whether the other card covers it."""
+    cards = pull.cards
+    if len(cards) == 1:
+        return [(cards[0], CardFlags(0), False)]
+    both = (
+        (cards[0], CardFlags.DOUBLE_FEED | CardFlags.CAME_FIRST, pull.draw.second_read),
+        (cards[1], CardFlags.DOUBLE_FEED | CardFlags.CAME_SECOND, not pull.draw.second_read),
+    )
+    if reader.orders_doubles:
+        return list(both)
+    unordered = [(card, CardFlags.DOUBLE_FEED, covered) for card, _, covered in both]
+    return sorted(unordered, key=lambda one: one[2])
 
 
 def back_of(contents: ShoeContents) -> int:
@@ -175,22 +206,21 @@ def _read(
     contents: ShoeContents,
     reader: ReaderFeatures,
     salt: Callable[[], bytes],
-    reported: int,
+    known: tuple[int, int, CardFlags],
     dwell_ms: int,
 ) -> CardRead:
-    draw = pull.draw
-    usual = UNSURE if draw.read == "low" else SURE
+    """`known`: the card as reported, its position, and the flags of a double pull."""
+    draw, (reported, pos, flags) = pull.draw, known
+    sure = SURE_DIRTY if reader.dirty else SURE
+    usual = UNSURE if draw.read == "low" else sure
     confidence = usual if draw.confidence is None else draw.confidence
-    flags = CardFlags(0)
     if contents.is_duplicate(reported):
         flags |= CardFlags.DUPLICATE
-    if len(pull.cards) > 1:
-        flags |= CardFlags.DOUBLE_FEED
     if draw.reversed and reader.orientation:
         flags |= CardFlags.REVERSED
     return CardRead(
         shoe=contents.loading,
-        pos=contents.pos + 1,
+        pos=pos,
         card=reported,
         confidence=confidence,
         alternative=card_names.neighbour(reported) if confidence < DOUBTFUL else CARD_UNREAD,

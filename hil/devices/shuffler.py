@@ -25,11 +25,11 @@ from firmware_protocol.device import (
     ShufflePace,
 )
 from firmware_protocol.messages import (
-    CARDS,
     Abort,
     AbortReply,
     Capabilities,
     CountError,
+    DeckKind,
     DeviceClass,
     DeviceState,
     Done,
@@ -75,6 +75,8 @@ class ShufflerContents(Struct):
     running: int = 0
     """Number of the running shuffle; 0 if none runs."""
     decks: int = 0
+    kind: int = DeckKind.FULL_52
+    """Kind of the decks, as START said."""
     door_open: bool = False
     jam: int = JamCode.CLEARED
     pending: PendingEvents = msgspec.field(default_factory=PendingEvents, name="owed")
@@ -92,11 +94,19 @@ class SimulatedShuffler(SimulatedMechanism):
         *,
         deck_check: bool = True,
         eject: bool = True,
+        card_sensor: bool = True,
+        gateway: bool = False,
         shuffle_ms: int = SHUFFLE_MS,
         seed: int | None = None,
     ) -> None:
         self.capabilities = flag_set(
-            Capabilities, {Capabilities.DECK_CHECK: deck_check, Capabilities.EJECT: eject}
+            Capabilities,
+            {
+                Capabilities.DECK_CHECK: deck_check,
+                Capabilities.EJECT: eject,
+                Capabilities.CARD_SENSOR: card_sensor,
+                Capabilities.GATEWAY: gateway,
+            },
         )
         self._shuffle_us = shuffle_ms * 1000
         self._seed = seed
@@ -133,6 +143,7 @@ class SimulatedShuffler(SimulatedMechanism):
                 DeviceState.OPEN: contents.door_open,
                 DeviceState.JAMMED: contents.jam != JamCode.CLEARED,
                 DeviceState.RUNNING: bool(contents.running),
+                DeviceState.CARDS: self._sees_cards(),
             },
         )
 
@@ -163,6 +174,11 @@ class SimulatedShuffler(SimulatedMechanism):
 
     # --- commands -------------------------------------------------------------------------
 
+    def _sees_cards(self) -> bool:
+        """Whether its sensor notices cards inside."""
+        sensor = Capabilities.CARD_SENSOR in self.capabilities
+        return sensor and bool(self._contents.tray or self._contents.behind)
+
     def _is_ready(self) -> bool:
         """Whether START would be accepted."""
         contents = self._contents
@@ -175,8 +191,12 @@ class SimulatedShuffler(SimulatedMechanism):
             raise CommandRefusal(Refusal.NOT_NOW)
         if command.profile:
             raise CommandRefusal(Refusal.UNSUPPORTED)
+        sensor = Capabilities.CARD_SENSOR in self.capabilities
+        if sensor and not self._sees_cards() and not self._core.broken("starts-empty"):
+            raise CommandRefusal(Refusal.EMPTY)
         shuffle = self._core.next_number("shuffle")
         self._contents.running, self._contents.decks = shuffle, command.decks
+        self._contents.kind = command.kind
         self._since, self._turned, self._reported = now, 0, 0
         self._report(now, Started(shuffle, command.decks))
         return StartReply(shuffle)
@@ -220,12 +240,15 @@ class SimulatedShuffler(SimulatedMechanism):
         stays = min(contents.will_stay, len(batch))
         contents.tray, contents.behind = bytes(batch[stays:]), bytes(batch[:stays])
         contents.will_stay = 0
-        expected = contents.decks * CARDS
+        kind = DeckKind(contents.kind)
+        if self._core.broken("deck-kind-ignored"):
+            kind = DeckKind.FULL_52
+        expected = contents.decks * card_names.deck_size(kind)
         events: tuple[Event, ...]
         if len(contents.tray) != expected:
             events = (CountError(expected, len(contents.tray)),)
         else:
-            missing, extra = self._compare(contents.tray, contents.decks)
+            missing, extra = self._compare(contents.tray, contents.decks, kind)
             done = Done(shuffle, len(contents.tray), missing, extra, not self._rng_fails)
             events = (done, done) if self._core.broken("done-twice") else (done,)
         self._report(now, *events)
@@ -238,11 +261,11 @@ class SimulatedShuffler(SimulatedMechanism):
         seed = self._core.draw(16).hex() if self._seed is None else f"{self._seed}/{shuffle}"
         return card_names.shuffled(batch, seed)
 
-    def _compare(self, batch: bytes, decks: int) -> tuple[int, int]:
+    def _compare(self, batch: bytes, decks: int, kind: DeckKind) -> tuple[int, int]:
         """How many cards are missing and how many are extra; 0 and 0 without a deck check."""
         if Capabilities.DECK_CHECK not in self.capabilities:
             return 0, 0
-        want, have = Counter(card_names.new_decks(decks)), Counter(batch)
+        want, have = Counter(card_names.new_decks(decks, kind)), Counter(batch)
         return (want - have).total(), (have - want).total()
 
     # --- requests -------------------------------------------------------------------------
@@ -253,11 +276,14 @@ class SimulatedShuffler(SimulatedMechanism):
             raise CannotDo("a shuffle runs", "wait for its end, or ABORT")
         if contents.jam != JamCode.CLEARED:
             raise CannotDo("cards are stuck", "jam with code null frees them")
-        batch = card_names.changed(card_names.new_decks(request.decks), request.remove, request.add)
+        decks = card_names.new_decks(request.decks, DeckKind[request.kind.upper()])
+        batch = card_names.changed(decks, request.remove, request.add)
         self._pending.require_capacity(2)
         opening = [] if contents.door_open else [Door(open=True)]
         contents.tray, contents.will_stay = bytes(batch), request.left_inside
         contents.sorted, contents.door_open = request.sorted, False
+        if not batch:
+            contents.behind = b""
         self._report(now, *opening, Door(open=False))
         return {"count": len(batch)}
 
@@ -293,6 +319,7 @@ class SimulatedShuffler(SimulatedMechanism):
             "running": contents.running,
             "percent": percent if contents.running else 0,
             "decks": contents.decks,
+            "kind": DeckKind(contents.kind).name.lower(),
             "count": len(contents.tray),
             "cards": card_names.names_of(contents.tray),
             "left_inside": card_names.names_of(contents.behind),

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from firmware_protocol.device import Behaviour, CommandKey, RandomBytes
+from firmware_protocol.device import NOTHING_ACKED, Behaviour, CommandKey, RandomBytes
 from firmware_protocol.messages import (
     COMMANDS,
     CRC_SIZE,
@@ -18,6 +18,7 @@ from firmware_protocol.messages import (
     HEARTBEAT_MS,
     MAX_ENCODED,
     TAG_SIZE,
+    Capabilities,
     CardRead,
     Command,
     DeviceClass,
@@ -109,6 +110,12 @@ class FaultyBehaviour(Behaviour):
         version = super().common_version(hello)
         return 1 if version is None and self._broken("version-ignored") else version
 
+    def capabilities(self, own: Capabilities, device_class: DeviceClass) -> Capabilities:
+        if not self._broken("capabilities-foreign"):
+            return own
+        other = device_class is DeviceClass.SHOE
+        return own | (Capabilities.BUZZER if other else Capabilities.GATE)
+
     def schema(self, version: int) -> bytes:
         schema = super().schema(version)
         return schema[::-1] if self._broken("schema-wrong") else schema
@@ -184,9 +191,23 @@ class FaultyBehaviour(Behaviour):
     def verdict(self, verdict: Verdict, resume: Resume) -> Verdict:
         if self._broken("fork-unnoticed"):
             return Verdict.OK
+        if verdict is Verdict.BEHIND and self._broken("behind-unnoticed"):
+            return Verdict.OK
         if resume.mode is ResumeMode.ADOPT and self._broken("adopt-refused"):
             return Verdict.FORK
         return verdict
+
+    def resumes_at(self, resume: Resume, acked: int) -> int:
+        if resume.mode is ResumeMode.ADOPT and self._broken("adopt-keeps-acked"):
+            return max(acked, super().resumes_at(resume, acked))
+        return super().resumes_at(resume, acked)
+
+    acked_reply = _while_broken("acked-unreported", Behaviour.acked_reply, NOTHING_ACKED)
+    acked_at_start = _while_broken("acked-forgotten", Behaviour.acked_at_start, NOTHING_ACKED)
+
+    def takes_beat(self, since_last: int) -> bool:
+        early = since_last < 1000 * HEARTBEAT_MS
+        return not (early and self._broken("early-beats-ignored"))
 
     sends_unasked = _while_broken("events-before-resume", Behaviour.sends_unasked, True)
 

@@ -41,6 +41,9 @@ BREAKS: Final = (
     BreakDefinition(
         "hello-unchecked", ("HE-4",), "a HELLO with a field out of its range is answered"
     ),
+    BreakDefinition(
+        "capabilities-foreign", ("HE-5",), "HELLO_RSP names a capability of another class"
+    ),
     BreakDefinition("info-first", ("HS-1",), "the first INFO of a session is not answered"),
     BreakDefinition("stranger-answered", ("HS-2", "HS-4"), "an HS1 that does not open gets an HS2"),
     BreakDefinition(
@@ -80,6 +83,7 @@ BREAKS: Final = (
     BreakDefinition(
         "refusals-counted", ("SE-8",), "a command that is answered REFUSED counts as refused"
     ),
+    BreakDefinition("early-beats-ignored", ("SE-9",), "a HOST_BEAT before its time is ignored"),
     BreakDefinition("events-before-resume", ("EV-1",), "events come before RESUME was answered"),
     BreakDefinition("chain-wrong", ("EV-2",), "a record's chain leaves out the one before"),
     BreakDefinition("no-backoff", ("EV-3",), "records are sent again each 50 ms"),
@@ -110,6 +114,16 @@ BREAKS: Final = (
         "ring-overwrites", ("EV-11",), "a full ring overwrites what was not acknowledged"
     ),
     BreakDefinition("adopt-refused", ("EV-12",), "RESUME with ADOPT is answered FORK"),
+    BreakDefinition(
+        "behind-unnoticed", ("EV-13",), "acknowledged records are sent again on request"
+    ),
+    BreakDefinition("acked-unreported", ("EV-13", "EV-14"), "RESUME_REPLY names no acked_seq"),
+    BreakDefinition(
+        "adopt-keeps-acked", ("EV-13", "EV-14"), "ADOPT does not lower the acknowledged position"
+    ),
+    BreakDefinition(
+        "acked-forgotten", ("EV-14",), "a start forgets what was acknowledged and its chain"
+    ),
     BreakDefinition("results-forgotten", ("CO-1",), "a repeated command is carried out again"),
     BreakDefinition(
         "busy-with-itself", ("CO-1",), "a repeat of a command under way is refused BUSY"
@@ -138,6 +152,14 @@ BREAKS: Final = (
         "gate-early", ("SH-5",), "the gate lets the card go before it is recorded", ("shoe",)
     ),
     BreakDefinition(
+        "double-read-first", ("SH-6",), "of two cards the one that was read comes first", ("shoe",)
+    ),
+    BreakDefinition(
+        "double-unflagged", ("SH-6",), "the card under another one has no DOUBLE_FEED", ("shoe",)
+    ),
+    BreakDefinition("deck-kind-fixed", ("SH-7",), "LOADED names 52 cards a deck", ("shoe",)),
+    BreakDefinition("dirty-blinds", ("SH-8",), "a dirty reader reads no card", ("shoe",)),
+    BreakDefinition(
         "full-forgets", ("EV-11",), "what happens at a full ring is lost", ("shoe", "shuffler")
     ),
     BreakDefinition(
@@ -158,6 +180,12 @@ BREAKS: Final = (
     ),
     BreakDefinition(
         "stops-without-host", ("SF-4",), "a shuffle ends with the session", ("shuffler",)
+    ),
+    BreakDefinition(
+        "starts-empty", ("SF-5",), "START is accepted without cards inside", ("shuffler",)
+    ),
+    BreakDefinition(
+        "deck-kind-ignored", ("SF-6",), "a shuffle counts 52 cards a deck", ("shuffler",)
     ),
     BreakDefinition(
         "unarmed-counts", ("ST-1",), "a press counts though it is not armed", ("station",)

@@ -30,7 +30,7 @@ from drivers.devices import (
     ResultMissing,
 )
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import ButtonMask
+from firmware_protocol.messages import ButtonMask, Refusal
 
 RETRY_DELAY: Final = 0.5
 """Seconds until the retry of a setting that a device has not accepted."""
@@ -218,6 +218,8 @@ def _seat_output(seat: int, serial: str, station: SeatDevice) -> DeviceOutput[Se
 
 
 _TODO: Final = "look at the shuffler, then ask for the shuffle again"
+_NO_CARDS: Final = "no cards are in the shuffler"
+_PUT_IN: Final = "put them in, then ask for the shuffle again"
 NONE_RUNS: Final = f"no shuffle runs: it has ended, or was never begun; {_TODO}"
 """After a shuffle that was not right, or a restart of the controller."""
 _NOT_STARTED: Final = (CommandRefusedError, CommandUnansweredError, LinkBusy, NotReady)
@@ -226,7 +228,7 @@ _NOT_STARTED: Final = (CommandRefusedError, CommandUnansweredError, LinkBusy, No
 class StartableShuffler(Protocol):
     """Start command of the shuffler."""
 
-    async def start(self, decks: int, profile: int = 0) -> object: ...
+    async def start(self, decks: int) -> object: ...
     def looked(self) -> None: ...
 
 
@@ -282,11 +284,15 @@ class ShuffleStarter:
         try:
             await self._shuffler.start(decks)
         except _NOT_STARTED as problem:
-            self._report(f"the shuffle was not started: {problem}")
+            empty = isinstance(problem, CommandRefusedError) and problem.why is Refusal.EMPTY
+            if empty:
+                self._report(f"the shuffle was not started: {_NO_CARDS}", _PUT_IN)
+            else:
+                self._report(f"the shuffle was not started: {problem}")
         except (ResultMissing, InDoubt) as problem:
             self._report(f"nobody knows whether the shuffle was started: {problem}")
 
-    def _report(self, problem: str) -> None:
+    def _report(self, problem: str, todo: str = _TODO) -> None:
         if self.asked:  # else the shuffle is not wanted any more
-            self.problem = f"{problem}; {_TODO}"
+            self.problem = f"{problem}; {todo}"
         self._record(RecordEntry("fault", CONTROLLER, {"what": "shuffle", "detail": problem}))

@@ -17,6 +17,7 @@ from firmware_protocol.messages import (
     Buzz,
     BuzzPattern,
     Command,
+    DeckKind,
     DeviceClass,
     Eject,
     Fault,
@@ -79,7 +80,7 @@ _CLASSES: Final[dict[Profile, ClassCommands]] = {
         ),
     ),
     "shuffler": ClassCommands(
-        (Abort(), Start(6, 0), Eject(), Abort()),
+        (Abort(), Start(6, 0, DeckKind.FULL_52), Eject(), Abort()),
         Abort(),
         ((Start.ID, b"\0\0", 0), (Start.ID, b"\x0d\0", 0)),
     ),

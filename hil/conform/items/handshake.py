@@ -11,6 +11,7 @@ from firmware_protocol.messages import (
     PENDING_LIFE_MS,
     SCHEMA_HASHES,
     Capabilities,
+    DeviceClass,
     FrameKind,
     Hello,
     HelloRsp,
@@ -157,6 +158,27 @@ async def introduces_itself(bench: ConformBench) -> None:
     for device_class in range(4):  # the class in HELLO has no effect
         again = (await bench.greet(device_class=device_class)).hello_rsp
         bench.require_equal(again.device_class, bench.device_class)
+
+
+_OF_CLASS: Final = {
+    DeviceClass.SHOE: 0xFF,
+    DeviceClass.SHUFFLER: 0xFF00,
+    DeviceClass.STATION: 0xFF0000,
+}
+"""Bits of the capabilities of each class."""
+
+
+async def own_capabilities(bench: ConformBench) -> None:
+    """HELLO_RSP names capabilities of the device's class only, and GATEWAY if it is an adapter."""
+    found = (await bench.greet()).hello_rsp.capabilities
+    allowed = _OF_CLASS[bench.device_class] | Capabilities.GATEWAY
+    bench.require(
+        not found & ~allowed,
+        f"capabilities of a {bench.profile}, and GATEWAY",
+        str(Capabilities(found & ~allowed)),
+    )
+    if Capabilities.GATEWAY in found:
+        bench.note("GATEWAY: what is tested ends at the adapter")
 
 
 async def no_common_version(bench: ConformBench) -> None:

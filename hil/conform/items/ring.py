@@ -11,6 +11,7 @@ from firmware_protocol.messages import (
     RESEND_MOST_MS,
     Capabilities,
     Cover,
+    DeckKind,
     DeviceState,
     Door,
     EvtAck,
@@ -167,11 +168,13 @@ def _inside(ring: ResumeReply) -> list[tuple[Resume, Verdict]]:
     wrong = flip_bits(ring.chain, 7, 0x80)
     found = []
     if ring.oldest <= ring.head:
-        found.append((Resume(epoch, ring.head, wrong, ResumeMode.CHECK), Verdict.FORK))
+        verdict = Verdict.BEHIND if ring.head <= ring.acked_seq else Verdict.FORK
+        found.append((Resume(epoch, ring.head, wrong, ResumeMode.CHECK), verdict))
     if before > 0:
+        verdict = Verdict.BEHIND if before <= ring.acked_seq else Verdict.GAP
         found += [
-            (Resume(epoch, before, NO_CHAIN, mode), Verdict.GAP)
-            for mode in (ResumeMode.CHECK, ResumeMode.ADOPT)
+            (Resume(epoch, before, NO_CHAIN, ResumeMode.CHECK), verdict),
+            (Resume(epoch, before, NO_CHAIN, ResumeMode.ADOPT), Verdict.GAP),
         ]
     return found
 
@@ -203,7 +206,10 @@ async def rolled_back(bench: ConformBench) -> None:
     while new.cursor.seq < cursor.seq + 1:
         await new.until_head(new.cursor.seq + await make_records(bench, 2))
     again = await bench.session(resume=False)
+    again.holding = True
+    await again.resume(RingCursor(cursor.epoch, cursor.seq, NO_CHAIN), ResumeMode.ADOPT)
     await verdict_of(bench, again, resume, Verdict.FORK)
+    again.holding = False
     await again.catch_up()
 
 
@@ -265,7 +271,7 @@ async def _locked(bench: ConformBench, session: TesterSession) -> None:
     if bench.profile == "shoe" and bench.has(Capabilities.LOCK):
         await session.refused(Lock(LockState.OPEN), Refusal.NOT_NOW)
     if bench.profile == "shuffler":
-        await session.refused(Start(6, 0), Refusal.NOT_NOW)
+        await session.refused(Start(6, 0, DeckKind.FULL_52), Refusal.NOT_NOW)
 
 
 async def _past_full(bench: ConformBench) -> bool:

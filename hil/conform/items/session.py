@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_protocol.messages import (
+    BEAT_EARLY_MS,
     DEAD_MS,
     HEARTBEAT_MS,
     RESEND_MOST_MS,
@@ -15,6 +16,7 @@ from firmware_protocol.messages import (
     EvtAck,
     EvtNak,
     FrameKind,
+    HostBeat,
     Info,
     NakWhy,
     Refusal,
@@ -28,8 +30,11 @@ from hil.conform.tester import (
     TesterSession,
     call_bytes,
     flip_bits,
+    make_records,
     raw_frame,
+    ready_session,
     unacknowledged,
+    wait_for_records,
 )
 
 _AHEAD: Final = 5000
@@ -271,6 +276,8 @@ _DRIFT_US: Final = {True: 2_000, False: 40_000}
 _PARTS: Final = 500
 """Tolerance of a clock, in parts per million."""
 _ASKS: Final = 8
+_EARLY_GAPS_MS: Final = (HEARTBEAT_MS, HEARTBEAT_MS + BEAT_EARLY_MS, HEARTBEAT_MS - BEAT_EARLY_MS)
+"""The second heartbeat is sent late, the third one early."""
 _SPAN_MS: Final = 10_000
 
 
@@ -309,6 +316,28 @@ def _check_schedule(bench: ConformBench, times: list[int]) -> None:
         "a schedule that does not drift",
         shown,
     )
+
+
+async def early_beats(bench: ConformBench) -> None:
+    """HOST_BEAT counts and acknowledges also if it is sent BEAT_EARLY before its time."""
+    session = await ready_session(bench)
+    session.holding = True
+    session.beating = False
+    mark = len(session.records)
+    found = await wait_for_records(bench, session, mark, await make_records(bench, 1))
+    last = found[-1].record
+    at = bench.wire.now()
+    for gap in _EARLY_GAPS_MS:
+        session.send(HostBeat(session.cursor.epoch, session.cursor.seq, session.window))
+        at += gap * 1000
+        await bench.pause_until(at)
+    session.send(HostBeat(last.epoch, last.seq, session.window))
+    await bench.pause(100 + bench.late_ms)
+    ring = await session.learn()
+    expected = f"acked_seq {last.seq}, by a HOST_BEAT {BEAT_EARLY_MS} ms before its time"
+    bench.require_equal(ring.acked_seq, last.seq, expected)
+    session.beating, session.holding = True, False
+    await session.catch_up()
 
 
 class _Sample(Struct, frozen=True):

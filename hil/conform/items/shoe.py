@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from firmware_protocol.device import Draw, Load, Moment
+from firmware_protocol.device import DeckName, Draw, InjectDefect, Load, Moment
 from firmware_protocol.messages import (
     REREAD_DEPTH,
     Capabilities,
+    CardFlags,
     CardRead,
     CutCard,
+    DeckKind,
     DeviceState,
+    Fault,
+    FaultCode,
     Lock,
     LockReply,
     LockState,
@@ -30,6 +34,7 @@ from hil.conform.tester import (
     load_cards,
     make_ready,
     make_records,
+    message_text,
     settle_ms,
     unlock,
 )
@@ -174,6 +179,74 @@ async def _is(bench: ConformBench, session: TesterSession, state: LockState, why
     info = await session.check_alive()
     found = LockState.LOCKED if DeviceState.LOCKED in info.state else LockState.OPEN
     bench.require_equal(found, state, f"INFO_REPLY of a shoe that is {state.name}: {why}")
+
+
+async def pulled_together(bench: ConformBench) -> None:
+    """Two cards pulled together both have DOUBLE_FEED; CAME_FIRST comes first, CAME_SECOND second;
+    without them the card that was read is the first."""
+    bench.need_exact("two cards pulled together")
+    session = await bench.session()
+    await make_ready(bench, session)
+    for second_read in (False, True):
+        mark = len(session.accepted)
+        await bench.request(Draw(double=True, second_read=second_read))
+        bench.stock -= 2
+        pair = [one.event for one in await drawn(bench, session, 2, since=mark, made=2)]
+        flags = [one.flags for one in pair if isinstance(one, CardRead | ReadFail)]
+        bench.require(
+            len(flags) == 2 and all(CardFlags.DOUBLE_FEED in one for one in flags),
+            "DOUBLE_FEED on both cards",
+            ", ".join(map(message_text, pair)),
+        )
+        ordered = (CardFlags.CAME_FIRST, CardFlags.CAME_SECOND)
+        found = tuple(one & (CardFlags.CAME_FIRST | CardFlags.CAME_SECOND) for one in flags)
+        unordered = found == (0, 0) and isinstance(pair[0], CardRead)
+        bench.require(
+            found == ordered or unordered,
+            "CAME_FIRST, then CAME_SECOND; or neither, and the card that was read first",
+            ", ".join(map(message_text, pair)),
+        )
+        if found == ordered:
+            read = [one.pos for one in pair if isinstance(one, CardRead)]
+            first = min(one.pos for one in pair if isinstance(one, CARD_EVENTS))
+            bench.require_equal(
+                read, [first + second_read], "CARD_READ of the card that was read, in its place"
+            )
+
+
+async def kind_of_deck(bench: ConformBench) -> None:
+    """LOADED names the kind of decks as set at the shoe, or UNKNOWN."""
+    session = await bench.session()
+    for kind in (DeckKind.SPANISH_48, DeckKind.FULL_52):
+        loaded = await load_cards(bench, session, Load(decks=6, kind=_NAMES[kind]))
+        bench.require(
+            loaded.kind in (kind, DeckKind.UNKNOWN),
+            f"LOADED with {kind.name}, or UNKNOWN",
+            loaded.kind.name,
+        )
+
+
+_NAMES: Final[dict[DeckKind, DeckName]] = {
+    DeckKind.FULL_52: "full_52",
+    DeckKind.SPANISH_48: "spanish_48",
+}
+
+
+async def dirty_reader(bench: ConformBench) -> None:
+    """A dirty reader is reported as FAULT READER_DIRTY, and cards are still read."""
+    bench.need_exact("a dirty reader")
+    session = await bench.session()
+    await make_ready(bench, session)
+    mark = len(session.accepted)
+    await bench.request(InjectDefect(code="reader_dirty"))
+    fault = await session.until_event(Fault, 2000, "FAULT READER_DIRTY", mark)
+    bench.require_equal(fault.code, FaultCode.READER_DIRTY)
+    mark = len(session.accepted)
+    await make_records(bench, 2)
+    cards = await drawn(bench, session, 2, since=mark, made=2)
+    read = [one for one in cards if isinstance(one.event, CardRead)]
+    bench.require_equal(len(read), 2, "CARD_READ twice")
+    await bench.request(InjectDefect(code="reader_dirty", on=False))
 
 
 async def gate(bench: ConformBench) -> None:

@@ -6,9 +6,12 @@ from typing import Final
 
 from firmware_protocol.device import Put, ShufflePace
 from firmware_protocol.messages import (
+    CARDS,
     Abort,
     AbortReply,
+    Capabilities,
     CountError,
+    DeckKind,
     DeviceState,
     Done,
     Fault,
@@ -19,7 +22,13 @@ from firmware_protocol.messages import (
     StartReply,
 )
 from firmware_protocol.tablelink import EventRecord
-from hil.conform.tester import ConformBench, ItemSkipped, TesterSession, message_text
+from hil.conform.tester import (
+    ConformBench,
+    ItemSkipped,
+    NotApplicable,
+    TesterSession,
+    message_text,
+)
 
 _DECKS: Final = 6
 _PACE_MS: Final = 3000
@@ -47,12 +56,15 @@ async def _runs(session: TesterSession) -> bool:
     return DeviceState.RUNNING in (await session.check_alive()).state
 
 
-async def _start(bench: ConformBench, session: TesterSession) -> int:
+async def _start(
+    bench: ConformBench, session: TesterSession, kind: DeckKind = DeckKind.FULL_52
+) -> int:
     """Start a shuffle and wait for STARTED. Returns its number."""
-    reply = await session.ask(Start(_DECKS, 0))
+    reply = await session.ask(Start(_DECKS, 0, kind))
     if not isinstance(reply, StartReply):
         bench.require(not bench.operator.can, "START_REPLY", message_text(reply))
-        raise ItemSkipped(f"a shuffler that takes START: door closed, {_DECKS} decks in it")
+        needs = f"a shuffler that takes START: door closed, {_DECKS} decks in it"
+        raise ItemSkipped(f"{needs}: --control or --ask")
     last_end = max(
         (number for number, one in enumerate(session.accepted, 1) if _ends(one)), default=0
     )
@@ -107,7 +119,7 @@ async def one_at_a_time(bench: ConformBench) -> None:
     mark = len(session.accepted)
     first = session.next_id
     number = await _start(bench, session)
-    start = Start(_DECKS, 0)
+    start = Start(_DECKS, 0, DeckKind.FULL_52)
     bench.require_equal(await session.ask(start, ident=first), StartReply(number))
     await session.refused(start, Refusal.NOT_NOW)
     bench.require_equal(await session.ask(start, ident=first), StartReply(number))
@@ -161,3 +173,41 @@ async def continues_alone(bench: ConformBench) -> None:
     end = await _end(bench, new, number)
     expected = "DONE or COUNT_ERROR: a shuffle goes on without a host"
     bench.require(not isinstance(end.event, Fault), expected, message_text(end.event))
+
+
+async def needs_cards(bench: ConformBench) -> None:
+    """With CARD_SENSOR, START without cards is refused EMPTY, and state CARDS is set while cards
+    are inside."""
+    session = await _prepared(bench)
+    if not bench.has(Capabilities.CARD_SENSOR):
+        raise NotApplicable("CARD_SENSOR, which this shuffler does not have")
+    state = (await session.check_alive()).state
+    bench.require(DeviceState.CARDS in state, "state CARDS with cards inside", str(state))
+    await bench.request(Put(decks=0))
+    await bench.pause(300)
+    state = (await session.check_alive()).state
+    bench.require(DeviceState.CARDS not in state, "no state CARDS without cards", str(state))
+    mark = len(session.accepted)
+    await session.refused(Start(_DECKS, 0, DeckKind.FULL_52), Refusal.EMPTY)
+    await bench.pause(_AFTER_MS)
+    started = [one for one in session.accepted[mark:] if isinstance(one.event, Started)]
+    bench.require_none(started, "no STARTED after EMPTY")
+    await bench.request(Put(decks=_DECKS))
+
+
+async def counts_by_kind(bench: ConformBench) -> None:
+    """A shuffle counts by the decks and the kind that START names."""
+    session = await _prepared(bench)
+    await bench.request(Put(decks=_DECKS, kind="spanish_48"))
+    await bench.pause(300)
+    for kind, expected, end in (
+        (DeckKind.SPANISH_48, 48 * _DECKS, Done),
+        (DeckKind.FULL_52, CARDS * _DECKS, CountError),
+    ):
+        mark = len(session.accepted)
+        number = await _start(bench, session, kind)
+        last = (await _end(bench, session, number, mark)).event
+        bench.require_type(last, end, f"{end.NAME} of {48 * _DECKS} cards as {kind.name}")
+        count = last.count if isinstance(last, Done) else getattr(last, "expected", None)
+        bench.require_equal(count, expected, f"{end.NAME} with {expected} cards")
+    await bench.request(Put(decks=_DECKS))

@@ -116,10 +116,14 @@ def _draw(request: Any) -> str:
     return f"Draw {cards}{how[request.read]}{force}"
 
 
+_KINDS: Final = {"full_52": "", "spanish_48": " of 48 cards (without tens)"}
+
+
 def _load(request: Any) -> str:
     if request.cards or request.remove or request.add:
         raise ItemSkipped("cards in a known order: --control")
-    return f"Open the cover, put {request.decks} decks in, and close it"
+    kind = _KINDS[request.kind]
+    return f"Open the cover, put {request.decks} decks{kind} in, and close it"
 
 
 def _press(request: Any) -> str:
@@ -134,7 +138,10 @@ def _press(request: Any) -> str:
 def _put(request: Any) -> str:
     if request.remove or request.add or request.left_inside or request.sorted:
         raise ItemSkipped("a batch with wrong cards: --control")
-    return f"Put {request.decks} decks into the shuffler and close its door"
+    if not request.decks:
+        return "Take all cards out of the shuffler and close its door"
+    kind = _KINDS[request.kind]
+    return f"Put {request.decks} decks{kind} into the shuffler and close its door"
 
 
 _INSTRUCTIONS: Final[dict[type[Any], Callable[[Any], str]]] = {

@@ -57,6 +57,7 @@ _T = TypeVar("_T")
 EVERY_BUTTON: Final = ButtonMask(sum(ButtonMask))
 TOKEN: Final = 0x5A17
 _DECKS: Final = 6
+_IN_DECK: Final = {"full_52": 52, "spanish_48": 48}
 _LOAD_MS: Final = 10_000
 _HELD_MS: Final = 60
 _DWELL_MS: Final = 40
@@ -103,7 +104,7 @@ async def load_cards(bench: ConformBench, session: TesterSession, request: Load)
     await bench.request(request)
     expected = "LOADED after the cover closed"
     loaded = await session.until_event(Loaded, _LOAD_MS, expected, mark)
-    bench.stock = len(request.cards) or request.decks * 52
+    bench.stock = len(request.cards) or request.decks * _IN_DECK[request.kind]
     return loaded
 
 

@@ -32,6 +32,7 @@ from firmware_protocol.messages import (
     Buzz,
     CardRead,
     Command,
+    DeckKind,
     DeviceClass,
     Eject,
     Event,
@@ -143,7 +144,7 @@ def test_what_may_be_asked_when() -> None:
     opens, locks = Lock(LockState.OPEN), Lock(LockState.LOCKED)
     arms = Arm(1, ButtonMask.HIT, 1, 1000)
     safe = {Info(), locks, Abort(), Reread(1, 1)}
-    unsafe = {opens, arms, Start(6, 0), Eject()}
+    unsafe = {opens, arms, Start(6, 0, DeckKind.FULL_52), Eject()}
     off = {Arm(1, ButtonMask.HIT, 1, 0), Arm(1, ButtonMask(0), 1, 1000)}
     some = {
         LinkState.READY: safe | unsafe | off,

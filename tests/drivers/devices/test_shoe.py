@@ -50,6 +50,7 @@ from firmware_protocol.host.events import RecordReceived, ReplyReceived
 from firmware_protocol.messages import (
     CardFlags,
     CardRead,
+    DeckKind,
     DeviceClass,
     DeviceState,
     JamCode,
@@ -114,7 +115,7 @@ async def test_everything_else_that_a_shoe_tells(
         Tampered,
     ]
     loaded, cut, failed, back, jam, magnet = (events[at] for at in (3, 5, 6, 7, 8, 11))
-    assert loaded == ShoeLoaded(loaded.origin, 1, 0, 3, 0)
+    assert loaded == ShoeLoaded(loaded.origin, 1, 0, 3, 0, DeckKind.FULL_52)
     assert cut == CutCardCame(cut.origin, 2)
     assert failed == ReadFailed(failed.origin, 3, ReadWhy.TOO_FAST)
     assert back == CardRetracted(back.origin, 3)

@@ -29,6 +29,7 @@ from firmware_protocol.device import Break, Put, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
     Command,
+    DeckKind,
     DeviceClass,
     Door,
     EjectReply,
@@ -114,7 +115,7 @@ async def test_when_the_reply_is_lost_the_event_tells_and_nothing_is_sent_again(
 
 
 def lost(*, sent: bool = True) -> CommandUnansweredError:
-    return CommandUnansweredError(Start(1, 0), sent=sent)
+    return CommandUnansweredError(Start(1, 0, DeckKind.FULL_52), sent=sent)
 
 
 def shuffling(*answers: Reply | Exception) -> tuple[FakeLine, ShufflerDriver]:
@@ -144,7 +145,7 @@ async def test_the_event_may_come_before_the_reply() -> None:
     line.comes(Started(7, 1))
     answered.set()
     assert (await task).shuffle == 7
-    assert line.called == [Start(1, 0)]
+    assert line.called == [Start(1, 0, DeckKind.FULL_52)]
 
 
 @simulated
@@ -200,7 +201,7 @@ async def test_the_doubt_ends_when_someone_has_looked() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        CommandRefusedError(Start(1, 0), Refusal.NOT_NOW, 0),
+        CommandRefusedError(Start(1, 0, DeckKind.FULL_52), Refusal.NOT_NOW, 0),
         NotReady(LinkState.LOST, "it has gone"),
         LinkBusy("too many"),
         lost(sent=False),

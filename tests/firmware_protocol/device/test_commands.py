@@ -13,6 +13,7 @@ from firmware_protocol.messages import (
     Abort,
     AbortReply,
     Arm,
+    DeckKind,
     DeviceClass,
     DeviceState,
     Eject,
@@ -46,7 +47,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_without_id_or_host_boot_nothing_is_answered(bench: Bench) -> None:
-    body = b"\6\0"
+    body = b"\6\0\1"
     assert replies(bench, raw(0x60, body, command_id=0), raw(0x60, body, boot=0)) == []
     assert replies(bench, raw(0x99, command_id=0)) == []
     assert (bench.device.channel.damaged, bench.device.channel.refused) == (0, 3)
@@ -55,13 +56,15 @@ def test_without_id_or_host_boot_nothing_is_answered(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("plaintext", "arg"),
     [
-        (raw(0x60, b"\0\0"), 0),  # no decks
-        (raw(0x60, b"\x0d\0"), 0),
-        (raw(0x60, b"\6"), 0),
-        (raw(0x60, b"\6\0\0"), 0),
-        (raw(0x60, b"\6\0", flags=1), 0),
-        (raw(0x60, b"\6\0\1", length=2), 0),
-        (raw(0x60, b"\6\0", size=120), 0),
+        (raw(0x60, b"\0\0\1"), 0),  # no decks
+        (raw(0x60, b"\x0d\0\1"), 0),
+        (raw(0x60, b"\6\0\0"), 2),  # no kind of deck
+        (raw(0x60, b"\6\0\3"), 2),
+        (raw(0x60, b"\6\0"), 0),
+        (raw(0x60, b"\6\0\1\0"), 0),
+        (raw(0x60, b"\6\0\1", flags=1), 0),
+        (raw(0x60, b"\6\0\1\1", length=3), 0),
+        (raw(0x60, b"\6\0\1", size=120), 0),
         (raw(0x62, b"", length=1), 0),
         (raw(0x41, bytes(16) + b"\2"), 16),  # no such mode
         (raw(0x41, bytes(16)), 0),
@@ -95,15 +98,15 @@ def test_the_first_field_that_is_wrong_is_named(tmp_path: Path) -> None:
 def test_malformed_goes_before_not_resumed(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.connect()
-    assert replies(bench, raw(0x60, b"\0\0")) == [Refused(0x60, Refusal.MALFORMED, 0)]
-    assert replies(bench, raw(0x60, b"\6\0")) == [Refused(0x60, Refusal.NOT_RESUMED, 0)]
+    assert replies(bench, raw(0x60, b"\0\0\1")) == [Refused(0x60, Refusal.MALFORMED, 0)]
+    assert replies(bench, raw(0x60, b"\6\0\1")) == [Refused(0x60, Refusal.NOT_RESUMED, 0)]
 
 
 def test_a_command_that_cannot_be_now_returns_the_state(bench: Bench) -> None:
     bench.device.request(RingMemory("fill"), bench.now)
     assert bench.device.full()
     state = DeviceState.PAIRED | DeviceState.LOCKED | DeviceState.FULL
-    assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_NOW, int(state))
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52)) == Refused(0x60, Refusal.NOT_NOW, int(state))
     assert ask(bench, Eject()) == Refused(0x61, Refusal.FAILED, 2)
 
 
@@ -111,12 +114,12 @@ def test_a_command_that_cannot_be_now_returns_the_state(bench: Bench) -> None:
 
 
 def test_a_repeat_in_a_session_before_resume_is_cached_first(bench: Bench) -> None:
-    reply = ask(bench, Start(6, 0))
+    reply = ask(bench, Start(6, 0, DeckKind.FULL_52))
     ident = bench.host.command_id
     bench.connect()
-    assert ask(bench, Start(6, 0), ident) == reply
-    assert ask(bench, Start(6, 0), ident - 1) == Refused(0x60, Refusal.STALE, 0)
-    assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_RESUMED, 0)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), ident) == reply
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), ident - 1) == Refused(0x60, Refusal.STALE, 0)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52)) == Refused(0x60, Refusal.NOT_RESUMED, 0)
 
 
 def test_refusals_are_cached_but_for_four(bench: Bench) -> None:
@@ -126,17 +129,19 @@ def test_refusals_are_cached_but_for_four(bench: Bench) -> None:
     assert bench.plain.done == [Eject()]
     # NOT_RESUMED is not: the same command is carried out once it may be.
     bench.connect()
-    assert ask(bench, Start(6, 0)) == Refused(0x60, Refusal.NOT_RESUMED, 0)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52)) == Refused(0x60, Refusal.NOT_RESUMED, 0)
     ident = bench.host.command_id
     assert bench.resume() is Verdict.OK
-    assert ask(bench, Start(6, 0), ident) == StartReply(1)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), ident) == StartReply(1)
 
 
 def test_eight_are_cached_and_older_ones_are_stale(bench: Bench) -> None:
     first = bench.host.command_id + 1
-    assert [ask(bench, Start(6, 0)) for _ in range(9)] == [StartReply(n) for n in range(1, 10)]
-    assert ask(bench, Start(6, 0), first) == Refused(0x60, Refusal.STALE, 0)
-    assert [ask(bench, Start(6, 0), first + n) for n in range(1, 9)] == [
+    assert [ask(bench, Start(6, 0, DeckKind.FULL_52)) for _ in range(9)] == [
+        StartReply(n) for n in range(1, 10)
+    ]
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), first) == Refused(0x60, Refusal.STALE, 0)
+    assert [ask(bench, Start(6, 0, DeckKind.FULL_52), first + n) for n in range(1, 9)] == [
         StartReply(n) for n in range(2, 10)
     ]
     assert len(bench.plain.done) == 9
@@ -147,16 +152,16 @@ def test_eight_are_cached_and_older_ones_are_stale(bench: Bench) -> None:
 
 
 def test_a_repeat_is_known_by_boot_and_id_alone(bench: Bench) -> None:
-    assert ask(bench, Start(6, 0), 50) == StartReply(1)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), 50) == StartReply(1)
     assert ask(bench, Eject(), 50) == StartReply(1)
     assert ask(bench, Abort(), 50) == AbortReply()  # of no concern to one that is idempotent
-    assert bench.plain.done == [Start(6, 0), Abort()]
+    assert bench.plain.done == [Start(6, 0, DeckKind.FULL_52), Abort()]
 
 
 def test_an_id_that_skips_is_a_new_command(bench: Bench) -> None:
-    assert ask(bench, Start(6, 0), 1000) == StartReply(1)
-    assert ask(bench, Start(6, 0), 0xFFFFFFFF) == StartReply(2)
-    assert ask(bench, Start(6, 0), 0xFFFFFFFE) == Refused(0x60, Refusal.STALE, 0)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), 1000) == StartReply(1)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), 0xFFFFFFFF) == StartReply(2)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52), 0xFFFFFFFE) == Refused(0x60, Refusal.STALE, 0)
 
 
 def selftest(bench: Bench) -> SelftestReply:
@@ -174,11 +179,11 @@ def test_a_selftest_takes_its_time_and_others_continue_beside_it(bench: Bench) -
     assert ask(bench, Selftest()) is None
     ident = bench.host.command_id
     bench.run(100)
-    assert ask(bench, Start(6, 0)) == StartReply(1)
+    assert ask(bench, Start(6, 0, DeckKind.FULL_52)) == StartReply(1)
     assert ask(bench, Selftest()) == Refused(0x42, Refusal.BUSY, 0)
     assert ask(bench, Selftest(), ident) is None  # it is under way
     for _ in range(9):  # ... also when what is remembered is younger
-        ask(bench, Start(6, 0))
+        ask(bench, Start(6, 0, DeckKind.FULL_52))
     assert ask(bench, Selftest(), ident) is None
     assert bench.device.channel.refused == 0
     bench.run(2_000)

@@ -26,6 +26,7 @@ from firmware_protocol.device import (
 from firmware_protocol.device.folder import StateStore
 from firmware_protocol.device.send_window import Room
 from firmware_protocol.messages import (
+    DeckKind,
     DeviceState,
     Door,
     Fault,
@@ -133,7 +134,7 @@ def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
     bench.power_on()
     ring = bench.device.ring
     data = bytearray(ring.path.read_bytes())
-    data[24 + 30 : 24 + 56] = bytes(26)
+    data[40 + 30 : 40 + 56] = bytes(26)
     ring.path.write_bytes(data)
     bench.power_on()
     assert (bench.device.ring.epoch, bench.events()) == (ring.epoch, [Power(PowerCause.POWER_LOSS)])
@@ -142,7 +143,7 @@ def test_the_first_record_of_all_may_be_torn(bench: Bench) -> None:
 @pytest.mark.usefixtures("records_flow")
 def test_a_cut_before_the_reply(bench: Bench) -> None:
     bench.device.cut_at("before_reply")
-    bench.cut([bench.host.call(Start(6, 0))])
+    bench.cut([bench.host.call(Start(6, 0, DeckKind.FULL_52))])
     bench.power_on()
     assert bench.events()[1:] == [Started(1, 6), Power(PowerCause.POWER_ON)]
     assert bench.device.boot == 2
@@ -244,7 +245,7 @@ def test_a_damaged_record_is_a_fault(bench: Bench) -> None:
     bench.happen(20)
     ring = bench.device.ring
     data = bytearray(ring.path.read_bytes())
-    data[24 + 56 * 9 + 30] ^= 1  # record 10
+    data[24 + 72 * 9 + 16 + 30] ^= 1  # record 10
     ring.path.write_bytes(data)
     bench.power_on()
     assert bench.device.ring.oldest == 11

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from firmware_protocol.device import FolderProblem
-from firmware_protocol.device.ring import SLOT_SIZE, Ring
+from firmware_protocol.device.ring import (
+    MARK_SIZE,
+    NOTHING_ACKED,
+    RECORD_SIZE,
+    SLOT_SIZE,
+    AckedPosition,
+    Ring,
+)
 from firmware_protocol.messages import Power, PowerCause, Progress
 from firmware_protocol.tablelink import NO_CHAIN, chained
 
@@ -77,16 +84,20 @@ def test_a_torn_record_is_seen_at_every_byte(tmp_path: Path, count: int) -> None
     ring = made(tmp_path, count)
     whole = ring.path.read_bytes()
     record = following(ring)
+    ring.acked = ring.position(count)
+    new = ring.acked.encode() + record
     at = START + SLOT_SIZE * (count % 128)
     before = whole[at : at + SLOT_SIZE]
     for size in range(SLOT_SIZE + 1):
         ring.path.write_bytes(whole)
         ring.tear(record, size)
-        slot = record[:size] + before[size:]
+        slot = new[:size] + before[size:]
         assert ring.path.read_bytes()[at : at + SLOT_SIZE] == slot
         again = opened(ring)
-        assert again.head == count + (slot == record)
-        assert again.torn == (slot not in (before, record)), size
+        assert again.head == count + (slot[MARK_SIZE:] == record)
+        assert again.torn == (slot[MARK_SIZE:] not in (before[MARK_SIZE:], record)), size
+        # Only a complete record has moved the acknowledged position.
+        assert again.acked == (ring.acked if again.head > count else NOTHING_ACKED)
         assert again.damaged == 0
         # The record takes the torn one's place, and nothing else is lost.
         if again.head == count:
@@ -107,7 +118,7 @@ def test_a_torn_record_of_a_full_lap_takes_the_oldest_with_it(tmp_path: Path) ->
 def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> None:
     ring = made(tmp_path, 100)
     data = bytearray(ring.path.read_bytes())
-    data[START + SLOT_SIZE * 39 + offset] ^= 0x10  # record 40
+    data[START + SLOT_SIZE * 39 + MARK_SIZE + offset] ^= 0x10  # record 40
     ring.path.write_bytes(data)
     again = opened(ring)
     assert again.head == 100
@@ -115,10 +126,37 @@ def test_a_damaged_record_ends_what_is_readable(tmp_path: Path, offset: int) -> 
     assert (again.damaged, again.oldest) == (40 if offset < 48 else 41, again.damaged + 1)
 
 
+def test_what_was_acknowledged_at_the_last_commit_is_read_again(tmp_path: Path) -> None:
+    ring = made(tmp_path, 5)
+    ring.acked = ring.position(3)
+    ring.commit(following(ring))
+    assert opened(ring).acked == AckedPosition(3, ring.record(3)[48:])
+    ring.acked = ring.position(5)  # not stored before the next commit
+    assert opened(ring).acked.seq == 3
+    ring.commit(following(ring))
+    assert opened(ring).acked == AckedPosition(5, ring.record(5)[48:])
+    data = bytearray(ring.path.read_bytes())
+    data[START + SLOT_SIZE * 6 + 2] ^= 1  # that of record 7: the one before counts
+    ring.path.write_bytes(data)
+    again = opened(ring)
+    assert (again.head, again.damaged, again.acked.seq) == (7, 0, 3)
+
+
+def test_the_chain_of_a_position_outlasts_its_record(tmp_path: Path) -> None:
+    ring = made(tmp_path, 60)
+    ring.acked = ring.position(60)
+    for _ in range(128):
+        ring.commit(following(ring))
+    assert (ring.oldest, opened(ring).acked) == (61, ring.acked)
+    assert ring.position(60) == ring.acked
+    assert ring.position(59) == AckedPosition(59, NO_CHAIN)
+    assert RECORD_SIZE + MARK_SIZE == SLOT_SIZE
+
+
 def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:
     ring = made(tmp_path, 3)
     data = bytearray(ring.path.read_bytes())
-    data[START + 30] ^= 1
+    data[START + MARK_SIZE + 30] ^= 1
     ring.path.write_bytes(data)
     again = opened(ring)
     assert (again.damaged, again.oldest, again.head) == (1, 2, 3)
@@ -131,8 +169,8 @@ def test_damage_to_the_first_record_is_seen(tmp_path: Path) -> None:
         (lambda data: b"not a ring at all, but long enough to be looked at", "is not a ring"),
         (lambda data: data[:20], "is not a ring"),
         (lambda data: data[:12] + b"\1" + data[13:], "has a damaged header"),
-        (lambda data: data[:-1], "has 7191 bytes"),
-        (lambda data: data + bytes(SLOT_SIZE), "has 7248 bytes"),
+        (lambda data: data[:-1], "has 9239 bytes"),
+        (lambda data: data + bytes(SLOT_SIZE), "has 9312 bytes"),
         (lambda data: data[:START] + b"\xff" * (len(data) - START), "has no complete record"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from firmware_protocol.device import RingMemory
 from firmware_protocol.messages import (
+    DeckKind,
     DeviceState,
     Door,
     HostBeat,
@@ -167,7 +168,7 @@ def test_nak_beyond_the_window_sends_nothing(bench: Bench) -> None:
 
 @pytest.mark.usefixtures("records_flow")
 def test_pressure_is_recorded_once_and_a_full_ring_locks(bench: Bench) -> None:
-    bench.say(bench.host.call(Start(6, 0)))
+    bench.say(bench.host.call(Start(6, 0, DeckKind.FULL_52)))
     bench.ack()
     assert DeviceState.LOCKED not in bench.device.state()
     bench.plain.made_safe.clear()

@@ -90,7 +90,7 @@ MISTAKES = {
         "message CARD_READ: its fields take 25 bytes, and there is room for 24",
     ),
     "a plaintext too long": (
-        changed("size = 120", "size = 100"),
+        changed("size = 120\nsecret", "size = 100\nsecret"),
         "message REREAD_REPLY: size 100 is not one of (56, 120, 226)",
     ),
     "a field twice": (
@@ -182,7 +182,9 @@ def test_a_mistake_in_the_catalogue_is_named(mistake: str) -> None:
 
 
 def test_all_mistakes_are_named_at_once() -> None:
-    text = SOURCE.replace("id = 0xD0", "id = 0xD2").replace("size = 120", "size = 100")
+    text = SOURCE.replace("id = 0xD0", "id = 0xD2").replace(
+        "size = 120\nsecret", "size = 100\nsecret"
+    )
     with pytest.raises(CatalogueError) as caught:
         catalogues.parse_catalogue(text)
     assert len(caught.value.problems) == 2

@@ -220,12 +220,12 @@ def test_a_device_whose_heartbeats_and_answers_differ_is_held_once() -> None:
     wired.send(1, 2, 3)
     wired.stored(3)
     chain = wired.device.records[-1].chain
-    wired.device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 3, chain, Verdict.OK)
+    wired.device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 3, chain, Verdict.OK, 3, chain)
     wired.device.epoch = EPOCH + 1
     wired.forget()
     wired.pass_ms(3 * END_MS)
     assert endings(wired) == [SessionEnding.OTHER_RING]
-    assert wired.of(RingHeld) == [RingHeld(Verdict.FORK, EPOCH, 1, 3, chain)]
+    assert wired.of(RingHeld) == [RingHeld(Verdict.FORK, EPOCH, 1, 3, chain, 3, chain)]
     assert wired.link.running
     wired.adopt(skip=True)
     assert wired.link.resumed

@@ -18,6 +18,7 @@ from firmware_protocol.host import (
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.messages import (
     Command,
+    DeckKind,
     DeviceClass,
     FaultCode,
     FrameLimit,
@@ -104,10 +105,12 @@ def test_an_idempotent_command_is_retried_until_its_deadline(wired: Wired) -> No
 
 def test_a_command_that_is_not_idempotent_is_never_retried() -> None:
     wired = shuffler()
-    ident = wired.call(Start(6, 0))
+    ident = wired.call(Start(6, 0, DeckKind.FULL_52))
     wired.pass_ms(600)
     assert ids(wired, Start) == [ident]
-    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandTimedOut) == [
+        CommandTimedOut(ident, Start(6, 0, DeckKind.FULL_52), sent=True)
+    ]
     wired.say(CommandReply(ident, BOOT, StartReply(1)))  # too late: nobody waits for it any more
     assert not wired.of(ReplyReceived)
 
@@ -200,9 +203,11 @@ def test_an_idempotent_command_continues_in_the_next_session(wired: Wired) -> No
 
 def test_a_command_that_is_not_idempotent_fails_when_its_session_ends() -> None:
     wired = shuffler()
-    ident = wired.call(Start(6, 0))
+    ident = wired.call(Start(6, 0, DeckKind.FULL_52))
     wired.take(wired.link.lost(wired.now))
-    assert wired.of(CommandTimedOut) == [CommandTimedOut(ident, Start(6, 0), sent=True)]
+    assert wired.of(CommandTimedOut) == [
+        CommandTimedOut(ident, Start(6, 0, DeckKind.FULL_52), sent=True)
+    ]
     wired.device.said.clear()
     wired.open()
     assert not wired.device.received(Start)
@@ -225,7 +230,7 @@ def test_no_command_that_is_not_idempotent_starts_during_a_rekey() -> None:
         wired.pass_ms(10, beats=False)
         wired.hear(wired.device.sealers[0].seal(bytes(56)))
     wired.device.replies[Start] = lambda _: StartReply(1)
-    ident = wired.call(Start(6, 0))
+    ident = wired.call(Start(6, 0, DeckKind.FULL_52))
     assert not wired.device.received(Start)
     wired.device.mute = set()
     wired.pass_ms(200)
@@ -310,7 +315,7 @@ def test_a_frame_longer_than_the_device_takes_is_not_sent() -> None:
 def test_misuse_is_refused(wired: Wired) -> None:
     for command, problem, why in (
         (Resume(0, 0, NO_CHAIN, ResumeMode.CHECK), ValueError, "RESUME is sent by the link itself"),
-        (Start(6, 0), ValueError, "START is not a command of a shoe"),
+        (Start(6, 0, DeckKind.FULL_52), ValueError, "START is not a command of a shoe"),
         (Reread(0, 1), OutOfRange, "REREAD.epoch: 0"),
     ):
         with pytest.raises(problem, match=why):

@@ -237,7 +237,7 @@ def test_a_device_that_claims_the_last_seq_of_all_is_tolerated() -> None:
 
     def claims(resume: Resume) -> ResumeReply:
         verdict = Verdict.OK if resume.mode is ResumeMode.ADOPT else Verdict.GAP
-        return ResumeReply(EPOCH, last, last, record.chain, verdict)
+        return ResumeReply(EPOCH, last, last, record.chain, verdict, resume.next - 1, NO_CHAIN)
 
     device.replies[Resume] = claims
     for skip in (False, True):

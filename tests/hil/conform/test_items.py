@@ -110,6 +110,8 @@ def test_a_person_at_the_device(profile: Profile, tmp_path: Path) -> None:
         "EV-10": "needs ring: --control",
         "EV-11": "needs ring: --control",
         "SH-5": "needs to count the cards that are out: --control",
+        "SH-6": "needs two cards pulled together: --control",
+        "SH-8": "needs a dirty reader: --control",
         "TAP-1": "needs two known orders of cards, drawn with the same timing: --control",
     }
     assert skipped(outcomes) == {
@@ -130,8 +132,10 @@ class _Mute(Peer):
 
 
 PLAIN: dict[Profile, Callable[[], Mechanism]] = {
-    "shoe": lambda: SimulatedShoe(gate=False, lock=False, backs=False, orientation=False),
-    "shuffler": lambda: SimulatedShuffler(deck_check=False, eject=False),
+    "shoe": lambda: SimulatedShoe(
+        gate=False, lock=False, backs=False, orientation=False, orders_doubles=False
+    ),
+    "shuffler": lambda: SimulatedShuffler(deck_check=False, eject=False, card_sensor=False),
     "station": lambda: SimulatedStation(seats=(3, 7), colour=False, buzzer=False, lamp_check=False),
 }
 
@@ -144,8 +148,18 @@ def test_a_simple_model_passes(profile: Profile, tmp_path: Path) -> None:
     assert rig.bench.hello_rsp is not None
     assert rig.bench.hello_rsp.capabilities == Capabilities(0)
     assert not failed(outcomes)
-    expected = {"SH-5": "needs GATE, which this shoe does not have"} if profile == "shoe" else {}
-    assert skipped(outcomes) == expected
+    expected = {
+        "shoe": {"SH-5": "needs GATE, which this shoe does not have"},
+        "shuffler": {"SF-5": "needs CARD_SENSOR, which this shuffler does not have"},
+        "station": {},
+    }
+    assert skipped(outcomes) == expected[profile]
+
+
+def test_an_adapter_passes_and_the_run_says_what_it_is(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, "shuffler", mechanism=lambda: SimulatedShuffler(gateway=True))
+    assert rig.attempt("HE-5").result == "PASS"
+    assert rig.bench.has(Capabilities.GATEWAY)
 
 
 def test_the_tester_is_no_user_of_the_hosts_link() -> None:

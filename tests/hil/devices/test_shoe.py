@@ -27,6 +27,7 @@ from firmware_protocol.messages import (
     CardRead,
     CardRetracted,
     Cover,
+    DeckKind,
     DeviceState,
     Eject,
     JamCode,
@@ -59,7 +60,12 @@ def test_loading_opens_the_cover_and_closes_it() -> None:
     assert scene.do(Load(decks=6, seed=3, shuffle=77)) == {"shoe": 1, "count": 312}
     scene.play(MoveCover(open=True), Load(decks=0))
     moves = [Cover(True), Cover(False)]
-    assert scene.events == [*moves, Loaded(1, 6, 312, 77), *moves, Loaded(2, 0, 0, 0)]
+    assert scene.events == [
+        *moves,
+        Loaded(1, 6, 312, 77, DeckKind.FULL_52),
+        *moves,
+        Loaded(2, 0, 0, 0, DeckKind.FULL_52),
+    ]
 
 
 def test_a_box_is_in_order_and_a_seed_gives_one_order() -> None:

@@ -31,6 +31,7 @@ from firmware_protocol.messages import (
     CardRetracted,
     Cover,
     CutCard,
+    DeckKind,
     DeviceState,
     Event,
     Loaded,
@@ -150,7 +151,7 @@ def test_every_loading_is_reported_once_after_a_power_cut(moment: Moment, after:
     with pytest.raises(PowerGone):
         scene.do(Load(decks=1))
     assert scene.play("restart").look()["left"] == 52
-    assert scene.events == [Cover(True), Cover(False), Loaded(1, 1, 52, 0)]
+    assert scene.events == [Cover(True), Cover(False), Loaded(1, 1, 52, 0, DeckKind.FULL_52)]
 
 
 @pytest.mark.parametrize(("broken", "recorded"), [((), 1), (("gate-early",), 0)])

@@ -13,6 +13,8 @@ from firmware_protocol.messages import (
     CardFlags,
     CardRead,
     CutCard,
+    DeckKind,
+    Loaded,
     ReadFail,
     ReadWhy,
 )
@@ -84,13 +86,13 @@ def test_a_misread_card_is_another_one(card: str) -> None:
 @pytest.mark.parametrize("card", ["7h", "cut"])
 def test_a_card_that_is_not_read_takes_its_position(card: str, read: str, why: ReadWhy) -> None:
     scene = table(load=Load(cards=("Ac", card, "2c"))).play(Draw(), "idle")
-    assert draw(scene, read=read) == [ReadFail(2, why)]
+    assert draw(scene, read=read) == [ReadFail(2, why, CardFlags(0))]
     assert read_card(scene).pos == 3
 
 
 def test_a_reader_that_failed_reads_nothing() -> None:
     scene = table().play(InjectDefect("reader"))
-    assert draw(scene) == [ReadFail(1, ReadWhy.READER)]
+    assert draw(scene) == [ReadFail(1, ReadWhy.READER, CardFlags(0))]
     scene.do(InjectDefect("reader", on=False))
     assert scene.mechanism.selftest(scene.now) == ()
     assert names(draw(scene)) == ["2c"]
@@ -127,29 +129,68 @@ def test_a_plain_shoe_sees_neither_backs_nor_direction() -> None:
     assert (scene.mechanism.capabilities, read.flags, read.back) == (Capabilities(0), 0, 0)
 
 
+FIRST = CardFlags.DOUBLE_FEED | CardFlags.CAME_FIRST
+SECOND = CardFlags.DOUBLE_FEED | CardFlags.CAME_SECOND
+
+
 def test_two_cards_pulled_together() -> None:
     scene = table()
     due = scene.now + ONE_MS * 1000
     first, under = draw(scene, double=True)
     assert isinstance(first, CardRead)
-    assert (first.pos, first.flags) == (1, CardFlags.DOUBLE_FEED)
-    assert under == ReadFail(2, ReadWhy.NO_INDEX)
+    assert (card_names.name(first.card), first.pos, first.flags) == ("Ac", 1, FIRST)
+    assert under == ReadFail(2, ReadWhy.NO_INDEX, SECOND)
     assert (scene.at(CardRead), scene.at(ReadFail)) == ([due], [due])
     third = read_card(scene)
     assert (card_names.name(third.card), third.pos) == ("3c", 3)
 
 
+def test_of_two_cards_the_second_may_be_the_one_that_is_read() -> None:
+    scene = table()
+    under, second = draw(scene, double=True, second_read=True)
+    assert under == ReadFail(1, ReadWhy.NO_INDEX, FIRST)
+    assert isinstance(second, CardRead)
+    assert (card_names.name(second.card), second.pos, second.flags) == ("2c", 2, SECOND)
+    assert scene.look()["out"] == ["Ac", "2c"]
+
+
+@pytest.mark.parametrize("second_read", [False, True])
+def test_a_reader_that_does_not_notice_the_order_of_two_cards(second_read: bool) -> None:
+    scene = table(make=lambda: SimulatedShoe(orders_doubles=False))
+    read, under = draw(scene, double=True, second_read=second_read)
+    assert isinstance(read, CardRead)
+    assert (read.pos, read.flags) == (1, CardFlags.DOUBLE_FEED)
+    assert card_names.name(read.card) == ("2c" if second_read else "Ac")
+    assert under == ReadFail(2, ReadWhy.NO_INDEX, CardFlags.DOUBLE_FEED)
+
+
+def test_a_dirty_reader_is_less_sure() -> None:
+    scene = table()
+    scene.do(InjectDefect("reader_dirty"))
+    assert read_card(scene).confidence == 85
+    scene.do(InjectDefect("reader_dirty", on=False))
+    assert read_card(scene).confidence == 99
+
+
+def test_a_ten_is_one_too_many_in_decks_of_48_cards() -> None:
+    scene = table(load=Load(decks=1, kind="spanish_48"))
+    assert scene.those(Loaded)[-1] == Loaded(1, 1, 48, 0, DeckKind.SPANISH_48)
+    load = Load(decks=1, kind="spanish_48", cards=("9c", "Tc"))
+    scene = table(load=load)
+    assert [read_card(scene).flags for _ in range(2)] == [CardFlags(0), CardFlags.DUPLICATE]
+
+
 @pytest.mark.parametrize("read", ["unreadable", "no_index", "too_fast", "foreign"])
 def test_two_cards_of_which_none_was_read(read: str) -> None:
-    both = [ReadFail(1, ReadWhy.DOUBLE), ReadFail(2, ReadWhy.NO_INDEX)]
+    both = [ReadFail(1, ReadWhy.DOUBLE, FIRST), ReadFail(2, ReadWhy.NO_INDEX, SECOND)]
     assert draw(table(), double=True, read=read) == both
 
 
 def test_two_cards_with_the_cut_card() -> None:
     scene = table(load=Load(cards=("cut", "Ac", "2c", "cut")))
-    assert draw(scene, double=True) == [CutCard(1), ReadFail(2, ReadWhy.NO_INDEX)]
+    assert draw(scene, double=True) == [CutCard(1), ReadFail(2, ReadWhy.NO_INDEX, SECOND)]
     second = draw(scene, double=True)
-    assert (names(second), second[1:]) == (["2c"], [ReadFail(4, ReadWhy.NO_INDEX)])
+    assert (names(second), second[1:]) == (["2c"], [ReadFail(4, ReadWhy.NO_INDEX, SECOND)])
 
 
 def test_two_cards_need_two() -> None:

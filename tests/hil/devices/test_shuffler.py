@@ -22,6 +22,7 @@ from firmware_protocol.messages import (
     Abort,
     Capabilities,
     CountError,
+    DeckKind,
     DeviceState,
     Done,
     Door,
@@ -60,9 +61,10 @@ from tests.support.hil.devices.desk import (
 def test_a_shuffle_from_start_to_end() -> None:
     scene = machine(put=Put(decks=2))
     start, states = scene.now, [scene.mechanism.state()]
-    assert scene.call(Start(2, 0)) == StartReply(1)
+    assert scene.call(Start(2, 0, DeckKind.FULL_52)) == StartReply(1)
     states += [scene.mechanism.state(), scene.play("idle").mechanism.state()]
-    assert states == [DeviceState(0), DeviceState.RUNNING | DeviceState.LOCKED, DeviceState(0)]
+    running = DeviceState.CARDS | DeviceState.RUNNING | DeviceState.LOCKED
+    assert states == [DeviceState.CARDS, running, DeviceState.CARDS]
     assert scene.events == [
         Door(True),
         Door(False),
@@ -82,7 +84,7 @@ def test_the_order_is_real_and_its_seeds() -> None:
     assert seeded.look()["cards"] == boxed
     other.desk.draw(1)
     orders = [
-        scene.play(Start(1, 0), "idle").look()["cards"]
+        scene.play(Start(1, 0, DeckKind.FULL_52), "idle").look()["cards"]
         for scene in (seeded, same, same, drawn, other)
     ]
     assert orders[0] == orders[1] != orders[2]
@@ -91,13 +93,15 @@ def test_the_order_is_real_and_its_seeds() -> None:
 
 
 def test_numbers_go_on_over_restarts() -> None:
-    scene = machine().play(Start(1, 0), "idle", "restart", Start(1, 0), "idle")
+    scene = machine().play(
+        Start(1, 0, DeckKind.FULL_52), "idle", "restart", Start(1, 0, DeckKind.FULL_52), "idle"
+    )
     ended = [done.shuffle for done in scene.those(Done)]
     assert [started.shuffle for started in scene.those(Started)] == ended == [1, 2]
 
 
 def test_a_late_wake_reports_the_latest_progress_only() -> None:
-    scene = machine().play(Start(1, 0))
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52))
     for late, ended in ((SECOND * 42 // 100, 0), (SECOND, 1)):
         scene.now += late
         scene.mechanism.wake(scene.now)
@@ -105,12 +109,12 @@ def test_a_late_wake_reports_the_latest_progress_only() -> None:
 
 
 def test_the_pace() -> None:
-    scene = machine().play(ShufflePace(0), Start(1, 0), "idle")
+    scene = machine().play(ShufflePace(0), Start(1, 0, DeckKind.FULL_52), "idle")
     assert scene.events[-1:] == [Done(1, 52, 0, 0, True)]
-    scene.play(ShufflePace(3000), Start(1, 0), "idle")
+    scene.play(ShufflePace(3000), Start(1, 0, DeckKind.FULL_52), "idle")
     times = zip(scene.at(Started), scene.at(Done), strict=True)
     assert [end - start for start, end in times] == [0, 3 * SECOND]
-    assert scene.play(Start(1, 0), 1500).look()["percent"] == 50
+    assert scene.play(Start(1, 0, DeckKind.FULL_52), 1500).look()["percent"] == 50
     assert scene.play(ShufflePace(1000), 1).look()["running"] == 0  # it is over then
     assert len(scene.those(Done)) == 3
 
@@ -133,20 +137,49 @@ def test_a_wrong_number_of_cards(put: Put, got: int) -> None:
     assert scene.look()["count"] == got
 
 
-def test_an_empty_machine_counts_none() -> None:
-    assert shuffle(Scene(seeded)) == [Started(1, 1), CountError(52, 0)]
+def test_an_empty_machine_does_not_start() -> None:
+    scene = Scene(seeded)
+    assert scene.refused(Start(1, 0, DeckKind.FULL_52)) == Refusal.EMPTY
+    assert DeviceState.CARDS not in scene.mechanism.state()
+    assert shuffle(scene.play(Put(decks=1)))[-1] == Done(1, 52, 0, 0, True)
+    scene.play(Eject(), MoveDoor(open=False))
+    assert scene.refused(Start(1, 0, DeckKind.FULL_52)) == Refusal.EMPTY
+    assert shuffle(scene.play(Put(decks=1)))[-1] == Done(2, 52, 0, 0, True)
+    scene.play(Put(decks=0))
+    assert scene.refused(Start(1, 0, DeckKind.FULL_52)) == Refusal.EMPTY
+
+
+def test_without_a_sensor_an_empty_machine_counts_none() -> None:
+    blind = Scene(lambda: SimulatedShuffler(card_sensor=False))
+    assert Capabilities.CARD_SENSOR not in blind.mechanism.capabilities
+    assert shuffle(blind) == [Started(1, 1), CountError(52, 0)]
+    blind.play(Put(decks=1))
+    assert blind.mechanism.state() == DeviceState(0)
+
+
+def test_decks_of_48_cards() -> None:
+    spanish, full = DeckKind.SPANISH_48, DeckKind.FULL_52
+    scene = machine(put=Put(decks=2, kind="spanish_48"))
+    assert "Tc" not in scene.look()["cards"]
+    for kind, end in ((full, CountError(104, 96)), (spanish, Done(2, 96, 0, 0, True))):
+        scene.play(Start(2, 0, kind), "idle")
+        assert ends(scene)[-1] == end
+        assert scene.look()["kind"] == kind.name.lower()
+    swapped = machine(put=Put(decks=1, kind="spanish_48", remove=("Kc",), add=("Tc",)))
+    swapped.play(Start(1, 0, spanish), "idle")
+    assert ends(swapped)[-1] == Done(1, 48, 1, 1, True)
 
 
 def test_other_cards_than_the_decks_have() -> None:
     put = Put(decks=1, remove=("Ks", "Kh"), add=("Ac", "Ac"))
     assert shuffle(machine(put=put))[-1] == Done(1, 52, 2, 2, True)
     blind = machine(put=put, make=lambda: SimulatedShuffler(deck_check=False))
-    assert blind.mechanism.capabilities == Capabilities.EJECT
+    assert blind.mechanism.capabilities == Capabilities.EJECT | Capabilities.CARD_SENSOR
     assert shuffle(blind)[-1] == Done(1, 52, 0, 0, True)
 
 
 def test_cards_left_inside_come_out_with_the_next_batch() -> None:
-    scene = machine(put=Put(decks=1, left_inside=2)).play(Start(1, 0), "idle")
+    scene = machine(put=Put(decks=1, left_inside=2)).play(Start(1, 0, DeckKind.FULL_52), "idle")
     assert len(scene.look()["left_inside"]) == 2
     scene.play("restart", Put(decks=1))
     assert shuffle(scene)[-1] == CountError(52, 54)
@@ -155,9 +188,9 @@ def test_cards_left_inside_come_out_with_the_next_batch() -> None:
 
 def test_cards_left_inside_are_taken_out_by_hand() -> None:
     scene = machine(put=Put(decks=1, left_inside=2)).play(
-        Start(1, 0), "idle", SetJam("left_inside")
+        Start(1, 0, DeckKind.FULL_52), "idle", SetJam("left_inside")
     )
-    assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW
+    assert scene.refused(Start(1, 0, DeckKind.FULL_52)) == Refusal.NOT_NOW
     scene.play(SetJam(None), Put(decks=1))
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
 
@@ -186,22 +219,22 @@ def test_start_is_refused_while_it_cannot_be() -> None:
         ([MoveDoor(open=True)], DeviceState.OPEN | DeviceState.LOCKED),
         ([MoveDoor(open=False), SetJam("stuck")], DeviceState.JAMMED | DeviceState.LOCKED),
         ([SetJam(None), "fill"], DeviceState.LOCKED),
-        (["empty", Start(1, 0)], DeviceState.RUNNING | DeviceState.LOCKED),
+        (["empty", Start(1, 0, DeckKind.FULL_52)], DeviceState.RUNNING | DeviceState.LOCKED),
     ):
-        assert scene.play(*steps).mechanism.state() == state
-        assert scene.refused(Start(1, 0)) == Refusal.NOT_NOW, steps
+        assert scene.play(*steps).mechanism.state() == state | DeviceState.CARDS
+        assert scene.refused(Start(1, 0, DeckKind.FULL_52)) == Refusal.NOT_NOW, steps
     assert [started.shuffle for started in scene.those(Started)] == [1]
 
 
 def test_commands_and_requests_that_it_does_not_support() -> None:
     scene = machine()
-    assert scene.refused(Start(1, 1)) == Refusal.UNSUPPORTED
+    assert scene.refused(Start(1, 1, DeckKind.FULL_52)) == Refusal.UNSUPPORTED
     assert scene.refused(Lock(LockState.OPEN)) == Refusal.UNKNOWN
     assert not scene.those(Started)
     cannot(scene, Draw(), "a shuffler has no draw")
     assert scene.do(InjectDefect("motor")) == {}
-    plain = machine(make=lambda: SimulatedShuffler(eject=False))
-    assert plain.mechanism.capabilities == Capabilities.DECK_CHECK
+    plain = machine(make=lambda: SimulatedShuffler(eject=False, card_sensor=False, gateway=True))
+    assert plain.mechanism.capabilities == Capabilities.DECK_CHECK | Capabilities.GATEWAY
     assert plain.refused(Eject()) == Refusal.UNSUPPORTED
 
 
@@ -209,7 +242,7 @@ def test_commands_and_requests_that_it_does_not_support() -> None:
 
 
 def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
-    scene = machine().play(Start(1, 0), "idle")
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), "idle")
     order, doors = scene.look()["cards"], scene.those(Door)
     assert scene.call(Eject()) == EjectReply()
     assert scene.shown("handed_out", "count") == (order, 0)
@@ -219,7 +252,7 @@ def test_eject_opens_the_door_and_hands_the_cards_out() -> None:
 
 
 def test_eject_is_refused_while_a_shuffle_runs() -> None:
-    scene = machine().play(Start(1, 0))
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52))
     assert scene.refused(Eject()) == Refusal.NOT_NOW
     scene.play("idle", Eject())
 
@@ -227,7 +260,7 @@ def test_eject_is_refused_while_a_shuffle_runs() -> None:
 def test_the_door_is_barred_while_the_motor_turns() -> None:
     scene = machine()
     assert scene.do(MoveDoor(open=False)) == {"changed": False}
-    scene.call(Start(1, 0))
+    scene.call(Start(1, 0, DeckKind.FULL_52))
     cannot(scene, MoveDoor(open=True), "barred")
     cannot(scene, Put(decks=1), "a shuffle runs")
     scene.run()
@@ -251,9 +284,9 @@ def test_a_batch_that_cannot_be_is_turned_away(put: Put, says: str) -> None:
 
 @pytest.mark.parametrize("code", Jam.__args__)  # type: ignore[attr-defined]
 def test_a_jam_pauses_a_shuffle_until_it_is_cleared(code: Jam) -> None:
-    scene = machine().play(Start(1, 0), 437)
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), 437)
     assert [scene.do(SetJam(code))["changed"] for _ in range(2)] == [True, False]
-    stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED
+    stuck = DeviceState.JAMMED | DeviceState.RUNNING | DeviceState.LOCKED | DeviceState.CARDS
     assert scene.mechanism.state() == stuck
     told = scene.those(Progress)
     assert scene.play(60_000).look()["percent"] == 43
@@ -276,8 +309,9 @@ def test_nothing_is_put_in_while_cards_are_stuck() -> None:
 
 
 def test_a_jammed_shuffle_can_be_aborted() -> None:
-    scene = machine().play(Start(1, 0), SetJam("stuck"), Abort())
-    assert scene.mechanism.state() == DeviceState.JAMMED | DeviceState.LOCKED
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), SetJam("stuck"), Abort())
+    stuck = DeviceState.JAMMED | DeviceState.LOCKED | DeviceState.CARDS
+    assert scene.mechanism.state() == stuck
     assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
 
 
@@ -287,14 +321,14 @@ def test_a_jammed_shuffle_can_be_aborted() -> None:
 def test_the_end_waits_for_room_in_the_ring() -> None:
     scene = machine()
     scene.desk.room = 4
-    scene.play(Start(1, 0), 20_000)
+    scene.play(Start(1, 0, DeckKind.FULL_52), 20_000)
     assert (ends(scene), scene.look()["owed"]) == ([], 1)
     assert ends(scene.play("empty", "idle")) == [Done(1, 52, 0, 0, True)]
     assert scene.mechanism.due() is None
 
 
 def test_progress_does_not_overtake_pending_events() -> None:
-    scene = machine().play(Start(1, 0), "fill", SetJam("stuck"), SetJam(None))
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), "fill", SetJam("stuck"), SetJam(None))
     before = len(scene.events)
     kinds = [type(event) for event in scene.play("empty", "idle").events[before:]]
     assert [*kinds[:3], kinds[-1]] == [ShufflerJam, ShufflerJam, Progress, Done]
@@ -309,15 +343,15 @@ def test_pending_events_are_limited() -> None:
 
 
 def test_a_restart_in_the_middle_aborts() -> None:
-    scene = machine().play(Start(1, 0), 500)
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), 500)
     for _ in range(2):
         assert ends(scene.play("restart")) == [Fault(FaultCode.ABORTED, 1)]
-        assert scene.mechanism.state() == DeviceState(0)
+        assert scene.mechanism.state() == DeviceState.CARDS
     assert shuffle(scene)[-1] == Done(2, 52, 0, 0, True)
 
 
 def test_a_new_firmware_in_the_same_machine_aborts_too() -> None:
-    scene = machine().play(Start(1, 0), 500)
+    scene = machine().play(Start(1, 0, DeckKind.FULL_52), 500)
     scene.desk.start(scene.mechanism, scene.now)
     scene.run()
     assert ends(scene) == [Fault(FaultCode.ABORTED, 1)]
@@ -339,7 +373,9 @@ def test_a_shuffle_ends_once_after_a_power_cut(moment: Moment, after: int) -> No
 
 ACTIONS = st.lists(
     st.one_of(
-        st.sampled_from([Start(1, 0), Start(2, 0), Abort(), Eject()]),
+        st.sampled_from(
+            [Start(1, 0, DeckKind.FULL_52), Start(2, 0, DeckKind.FULL_52), Abort(), Eject()]
+        ),
         st.builds(Put, decks=st.integers(1, 2), left_inside=st.integers(0, 1)),
         st.builds(MoveDoor, open=st.booleans()),
         st.builds(SetJam, st.sampled_from([None, "stuck", "left_inside"])),

@@ -42,10 +42,10 @@ class BeginsAnew(HostLink):
 class NeverDies(HostLink):
     """A session without DATA never times out."""
 
-    def wake(self, now: int) -> list[LinkEvent]:
+    def wake(self, now: int, *, early: int = 0) -> list[LinkEvent]:
         if self.sessions.running is not None:
             self.sessions.running.received(now)
-        return super().wake(now)
+        return super().wake(now, early=early)
 
 
 class _NoDedupe(ReceivedRecords):

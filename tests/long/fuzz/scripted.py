@@ -108,6 +108,8 @@ class Scripted:
         self.epoch = EPOCH
         self.device_class = DeviceClass.SHOE
         self.oldest = oldest
+        self.acked = 0
+        """The highest acknowledged seq; RESUME sets it."""
         self.mute = set(mute)
         """Frames and commands that it does not answer."""
         self.replies: dict[type[Command], Callable[[Any], Reply]] = {
@@ -231,13 +233,19 @@ class Scripted:
         head = len(self.records)
         chain = self.records[-1].chain if head else NO_CHAIN
         verdict = self._right(resume, head) if self.verdict is None else self.verdict
-        return ResumeReply(self.epoch, self.oldest, head, chain, verdict)
+        if verdict is Verdict.OK:
+            self.acked = resume.next - 1
+        known = self.oldest <= self.acked <= head
+        before = self.records[self.acked - 1].chain if known else NO_CHAIN
+        return ResumeReply(self.epoch, self.oldest, head, chain, verdict, self.acked, before)
 
     def _right(self, resume: Resume, head: int) -> Verdict:
         if resume.epoch != self.epoch:
             return Verdict.NEW_EPOCH
         if resume.next > head + 1:
             return Verdict.FORK
+        if resume.mode is ResumeMode.CHECK and resume.next <= self.acked:
+            return Verdict.BEHIND
         if resume.next < self.oldest:
             return Verdict.GAP
         before = self.records[resume.next - 2].chain if resume.next > 1 else NO_CHAIN

@@ -39,7 +39,7 @@ from drivers.devices import (
 from drivers.devices.station import LampSetting
 from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
 from firmware_protocol.host import LinkBusy
-from firmware_protocol.messages import ButtonMask, Lock, LockState, Refusal, Start
+from firmware_protocol.messages import ButtonMask, DeckKind, Lock, LockState, Refusal, Start
 from hil.table.robots.robot import mechanism
 from tests.support.asynchronous import in_turn, raised, simulated, simulated_in
 from tests.support.drivers.simulated import stopped, until
@@ -260,9 +260,9 @@ async def test_a_shuffle_is_started_once(at: Starting) -> None:
     [
         AWAY,
         BUSY,
-        CommandRefusedError(Start(6, 0), Refusal.NOT_NOW, 0),
-        CommandUnansweredError(Start(6, 0), sent=False),
-        ResultMissing(Start(6, 0), answered=False),
+        CommandRefusedError(Start(6, 0, DeckKind.FULL_52), Refusal.NOT_NOW, 0),
+        CommandUnansweredError(Start(6, 0, DeckKind.FULL_52), sent=False),
+        ResultMissing(Start(6, 0, DeckKind.FULL_52), answered=False),
         InDoubt("someone has to look"),
     ],
     ids=lambda one: type(one).__name__,

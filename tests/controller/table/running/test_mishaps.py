@@ -331,9 +331,17 @@ async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(made: Room) ->
     async with served(made) as one:
         await one.to_step(Step.SHUFFLE_NEEDED)
         await one.robot.act("ShuffleStarted")
-        assert one.table.shuffle_problem == ""
+        await until(lambda: one.table.shuffle_problem != "", 5)
+        assert one.table.shuffle_problem == (
+            "the shuffle was not started: no cards are in the shuffler; put them in, then ask for "
+            "the shuffle again"
+        )
+        assert made.shuffler is not None
+        made.shuffler.request(Put(decks=6, left_inside=52))
+        await asyncio.sleep(0.1)
+        await one.table.shuffle_again(DEALER)
         await until(lambda: one.at(Step.HELD), 20)
-        assert one.state.holds[-1].detail == "312 missing, 0 extra"
+        assert one.state.holds[-1].detail == "52 missing, 0 extra"
         assert one.table.shuffle_problem == ""
         await one.robot.act("FloorRuled", "two", way="resume")
         await one.stands(Step.SHUFFLING)
@@ -341,7 +349,7 @@ async def test_a_shuffle_of_nothing_that_the_floor_plays_on_after(made: Room) ->
     async with served(made) as one:
         assert one.at(Step.SHUFFLING)
         assert one.table.shuffle_problem == NONE_RUNS
-        assert made.shuffler is not None
+        made.shuffler.request(Put(decks=0))  # what was left inside comes out
         made.shuffler.request(Put(decks=6))
         await asyncio.sleep(0.1)
         await one.table.shuffle_again(DEALER)

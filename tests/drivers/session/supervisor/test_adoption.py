@@ -17,8 +17,8 @@ from drivers.devices import LinkState
 from drivers.keys import TwoPeopleNeeded
 from drivers.session import NothingHeld, StoreFailed
 from drivers.session.acknowledge import STORE_TIMEOUT
-from drivers.session.supervisor import ANSWER_TIMEOUT
-from firmware_protocol.device import Draw, MoveCover, Plug, RingMemory
+from drivers.session.opening import ANSWER_TIMEOUT
+from firmware_protocol.device import NOTHING_ACKED, Draw, MoveCover, Plug, RingMemory
 from firmware_protocol.messages import Verdict
 from hil.faults import FaultyBehaviour
 from tests.support.asynchronous import simulated
@@ -47,7 +47,9 @@ async def test_nothing_of_a_new_ring_is_delivered_before_two_people_adopt_it(
 ) -> None:
     what = await held(watched)
     assert (what.verdict, what.oldest, what.head) == (Verdict.NEW_EPOCH, 1, 1)
-    assert watched.supervisor.why == "NEW_EPOCH: two people decide"
+    assert watched.supervisor.why == (
+        "this record has nothing of the log of the shoe: two people decide"
+    )
     await asyncio.sleep(60)
     assert watched.store.records == []
     for by in (
@@ -150,25 +152,37 @@ async def new_epoch(device: Plugged, watched: Watched) -> None:
     device.request(RingMemory(what="replace"))
 
 
-async def gap(device: Plugged, watched: Watched) -> None:
+async def more(device: Plugged, watched: Watched) -> None:
+    await draws(device, watched, 10)
+
+
+async def lap(device: Plugged, watched: Watched) -> None:
     for _ in range(4):
         await draws(device, watched, 40)
 
 
+async def gap(device: Plugged, watched: Watched) -> None:
+    """What was acknowledged is lost: only then a record that is gone is a GAP."""
+    await lap(device, watched)
+    device.stand.firmware.ring.acked = NOTHING_ACKED
+
+
 CASES = {
-    Verdict.FORK: (fork, None),
-    Verdict.NEW_EPOCH: (new_epoch, None),
-    Verdict.GAP: (gap, 7),
+    "fork": (Verdict.FORK, fork, None),
+    "new epoch": (Verdict.NEW_EPOCH, new_epoch, None),
+    "gap": (Verdict.GAP, gap, 7),
+    "behind": (Verdict.BEHIND, more, 7),
+    "behind by more than the ring has": (Verdict.BEHIND, lap, 7),
 }
 
 
 @pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("verdict", CASES)
+@pytest.mark.parametrize("case", CASES)
 @simulated
 async def test_two_people_can_go_on_after_any_verdict(
-    tmp_path: Path, verdict: Verdict, skip: bool
+    tmp_path: Path, case: str, skip: bool
 ) -> None:
-    prepare, rewind = CASES[verdict]
+    verdict, prepare, rewind = CASES[case]
     async with resumed_after(tmp_path, prepare, rewind) as (device, watched):
         what = await held(watched)
         assert what.verdict is verdict
@@ -183,7 +197,8 @@ async def test_two_people_can_go_on_after_any_verdict(
         await asyncio.sleep(1)
         adoption = watched.store.adoptions[-1]
         assert adoption.held.verdict is verdict
-        assert adoption.next == (what.head + 1 if skip else what.oldest)
+        first = what.acked_seq + 1 if verdict is Verdict.BEHIND else what.oldest
+        assert adoption.next == (what.head + 1 if skip else first)
         assert [(one.epoch, one.seq) for one in watched.store.records[had:]] == [
             (what.epoch, seq) for seq in range(adoption.next, device.stand.firmware.ring.head + 1)
         ]

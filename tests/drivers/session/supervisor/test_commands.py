@@ -20,6 +20,7 @@ from drivers.keys import KeyProblem
 from firmware_protocol.device import Break, Freeze, Plug, Put
 from firmware_protocol.host import LinkBusy
 from firmware_protocol.messages import (
+    DeckKind,
     Lock,
     LockReply,
     LockState,
@@ -73,7 +74,7 @@ async def test_a_lost_start_names_the_event_that_tells(
     device.request(Put(decks=1))
     device.request(Break(name="late-replies"))
     with pytest.raises(CommandUnansweredError, match="look for STARTED") as problem:
-        await watched.supervisor.call(Start(1, 0))
+        await watched.supervisor.call(Start(1, 0, DeckKind.FULL_52))
     assert problem.value.result is Started
     assert [(one.command, one.result) for one in watched.of(events.CommandOverdue)] == [
         ("START", "STARTED")
@@ -93,7 +94,7 @@ async def test_a_refusal_says_why(watched: Watched) -> None:
 @when_ready
 async def test_what_is_no_command_is_said_at_once(watched: Watched) -> None:
     for command in (
-        Start(1, 0),
+        Start(1, 0, DeckKind.FULL_52),
         Resume(1, 1, bytes(8), ResumeMode.ADOPT),
     ):
         with pytest.raises(ValueError, match=command.NAME):
@@ -158,7 +159,7 @@ async def test_one_that_may_not_is_given_up_with_the_port(
     device.request(Put(decks=1))
     await asyncio.sleep(2)
     device.request(Freeze(on=True))
-    call = asyncio.create_task(watched.supervisor.call(Start(1, 0)))
+    call = asyncio.create_task(watched.supervisor.call(Start(1, 0, DeckKind.FULL_52)))
     await asyncio.sleep(0.1)
     began = now_us()
     device.request(Plug(connected=False))

@@ -230,7 +230,7 @@ async def test_a_ring_that_changes_under_a_device_that_is_ready_is_held(
         ring.epoch += 1
     else:
         ring.head -= 1
-        device.stand.firmware.records.room.acked = ring.head
+        ring.acked = ring.position(ring.head)
     await watched.until(S.RESUMING)
     await until(lambda: watched.supervisor.held is not None)
     assert watched.whys(events.SessionEnded) == [SessionEnding.OTHER_RING]

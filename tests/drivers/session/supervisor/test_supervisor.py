@@ -16,7 +16,7 @@ from drivers.devices import LinkState, ShoeDriver
 from drivers.ports import Address, PortLost, Transport
 from drivers.session import PortSearch, WantedDevice, supervisor
 from drivers.session.lookup import CLOSE_TIMEOUT
-from drivers.session.supervisor import ANSWER_TIMEOUT
+from drivers.session.opening import ANSWER_TIMEOUT
 from firmware_protocol.device import (
     Break,
     CommandRefusal,

@@ -32,6 +32,7 @@ from firmware_protocol.messages import (
     CardRead,
     Command,
     CountError,
+    DeckKind,
     Done,
     Edge,
     Event,
@@ -303,7 +304,7 @@ def machine(*breaks: str, put: Put | None = None, make: Callable[[], Mechanism] 
 def shuffle(scene: Scene, decks: int = 1) -> list[Event]:
     """Start and wait for the end; all events but PROGRESS."""
     before = len(scene.events)
-    scene.call(Start(decks, 0))
+    scene.call(Start(decks, 0, DeckKind.FULL_52))
     scene.run()
     return [event for event in scene.events[before:] if not isinstance(event, Progress)]
 

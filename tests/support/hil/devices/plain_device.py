@@ -427,9 +427,9 @@ class Bench:
     def resume(
         self, next_seq: int | None = None, chain: bytes | None = None, **more: Any
     ) -> Verdict:
-        """RESUME from a record on; without one, from what the ring holds first."""
+        """RESUME from a record on; without one, from the first that is not acknowledged."""
         ring = self.device.ring
-        first = ring.oldest if next_seq is None else next_seq
+        first = max(ring.oldest, ring.acked.seq + 1) if next_seq is None else next_seq
         if chain is None:
             chain = ring.record(first - 1)[48:] if ring.holds(first - 1) else NO_CHAIN
         self.say(self.host.call(resume(more.pop("epoch", ring.epoch), first, chain, **more)))
