@@ -1338,6 +1338,7 @@ class Table:
     def reveal(self, s: Any, event: Json) -> None:
         self.at("reveal")
         card = event["card"] if s.read < 0 else s.read
+        self.need(0 <= card < 52, "names no card")
         if s.read < 0 and self.count(card) >= self.game["decks"]:
             self.hold("deck_suspect", card=card, detail=DUPLICATE_HOLE)
         elif s.checked is not None and s.checked != _blackjack([s.dealer[0], card]):

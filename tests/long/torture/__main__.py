@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.long.torture import altered, whole_table
+from tests.long.torture import altered, altered_rounds, whole_table
 from tests.long.torture.kills import KILL, all_injected, killed_under_load, stalled
 from tests.support.audit.record.power import states
 
@@ -59,6 +59,11 @@ def tampering(scratch: Path, share: int, seed: int) -> Counted:
     return altered.counted(altered.rewritings(scratch, share, seed))
 
 
+def settlement(scratch: Path, share: int, seed: int) -> Counted:
+    """Single values of decisions altered: both verifiers find what concerns money and cards."""
+    return altered_rounds.alterations(share, seed)
+
+
 def table(scratch: Path, share: int, seed: int) -> Counted:
     """The whole daemon, with devices behind ptys and USB, killed while it deals."""
     counted = list(whole_table.killed(scratch, share, seed))
@@ -74,6 +79,7 @@ PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "calls": calls,
     "flips": flips,
     "tampering": tampering,
+    "settlement": settlement,
     "stalls": stalls,
     "table": table,
 }
