@@ -2002,12 +2002,12 @@ class Table:
         hidden = bool(s.hole) + (s.spare is not None)
         return int(self.game["decks"] * 52 - len(self.on_felt()) - hidden)
 
-    # What the table shows of money.
+    # What the table shows of money, and of the cards that count.
 
-    def money_shown(self) -> Json:
-        """The fields about money of the prompt."""
-        s, step, shown = self.state, self.state.step, dict.fromkeys(("stake", "amount"), 0)
-        money: Json = {**shown, "odds": None, "chips": []}
+    def shown(self) -> Json:
+        """The fields of the prompt that are about money, or depend on cards."""
+        s, step = self.state, self.state.step
+        money: Json = {"stake": 0, "amount": 0, "odds": None, "chips": []}
         if step == "paying":
             due = s.due[0]
             tell = "pay" if due.returned > due.stake else "give_back" if due.returned else "collect"
@@ -2027,6 +2027,13 @@ class Table:
             money |= {"seat": hand.seat, "hand": hand.number, "stake": hand.wager}
             amounts = {"double_confirm": s.asking, "split_confirm": hand.wager}
             money["amount"] = amounts.get(step, 0)
+            if step != "naturals":
+                money["total"], money["soft"] = _total(hand.cards)
+            if step == "turn":
+                refused = ["refuse_card"] if s.spare and s.spare.exposed else []
+                money["choices"] = self.legal() + refused
+        elif step in ("dealer_card", "dealer_late"):
+            money["total"], money["soft"] = _total(s.dealer)
         if step in ("paying", "insurance_confirm", "double_confirm", "split_confirm"):
             money["chips"] = self.game.chips(money["amount"])
         return money
@@ -2123,7 +2130,7 @@ JUDGED |= {"Burned": {"card": FACE_DOWN}, "Discarded": {"card": FACE_DOWN}}
 IGNORED = ("Told", "Stations", "ShoeLock", "Shuffler")
 AMOUNTS = ("stake", "amount", "returned", "total", "cap", "won", "paid", "due", "bank")
 PROMPT: Json = {"seat": 0, "hand": -1, "place": "", "why": "", "stake": 0, "amount": 0}
-PROMPT |= {"odds": None, "chips": [], "cards": []}
+PROMPT |= {"odds": None, "chips": [], "cards": [], "total": 0, "soft": False, "choices": []}
 CANNOT = (LookupError, ArithmeticError, TypeError, ValueError, AttributeError)
 
 
@@ -2182,6 +2189,8 @@ class Settlement:
         if kind not in EVENTS:
             raise Wrong(f"the page knows no event {kind}")
         _shaped(event, kind, f"type:string actor?:object {EVENTS[kind][1]} *", ordered=False)
+        for who in (event.get("actor"), event.get("second")):
+            _shaped(who or by, f"a person of {kind}", "role:role name:string seat?:int")
         actor = {"seat": 0, **(event.get("actor") or by)}
         if not _same(actor, {"seat": 0, **by}):
             raise Wrong(f"{kind} is by another person than its record")
@@ -2224,8 +2233,7 @@ class Settlement:
         prompts = [one for one in effects if one["type"] == "Prompt"]
         if len(prompts) != 1:
             raise Wrong(f"has {len(prompts)} prompts, not one")
-        shown = self.table.money_shown()
-        self.check_fields("a prompt", {**PROMPT, **prompts[0]}, shown)
+        self.check_fields("a prompt", {**PROMPT, **prompts[0]}, self.table.shown())
 
     def check_fact(self, one: Json, made: Json) -> None:
         kind = str(made["type"])
