@@ -52,19 +52,22 @@ def dealt(game: Game, seed: str, rounds: int, wrong: float = 0.05) -> list[Entry
             entries.append(Entry("decision", by, as_json(made), as_json(answer.state)))
         else:
             refusal = {"event": as_json(event), "id": answer.id, "why": answer.why}
-            if _recordable(refusal["event"]):
-                entries.append(Entry("refusal", by, refusal, None))
+            entries.append(Entry("refusal", by, refusal, None))
 
     RandomTable(Procedure(game), seed, wrong=wrong, watch=watch).play(rounds)
-    return [one for one in entries if _recordable(one.data["event"])]
+    unfit = [one.kind == "decision" and not _recordable(one) for one in entries]
+    if any(unfit):  # what follows from a decision that no record can contain is none, too
+        del entries[unfit.index(True) :]
+    return [one for one in entries if _recordable(one)]
 
 
-def _recordable(event: Json) -> bool:
-    """Whether a record can contain the event: 64-bit numbers, cards, commitments."""
+def _recordable(entry: Entry) -> bool:
+    """Whether a record can contain the entry: 64-bit numbers, cards, and for a hidden card a
+    commitment."""
+    event = entry.data["event"]
     numbers = [value for value in event.values() if type(value) is int]
     in_range = all(-_LARGEST <= number < _LARGEST for number in numbers)
-    known = event.get("commitment", "commitment").startswith("commitment")
-    return in_range and known and 0 <= event.get("card", 0) < 52
+    return in_range and 0 <= event.get("card", 0) < 52 and event.get("commitment") != ""
 
 
 def game_of_record(game: Game) -> Json:
