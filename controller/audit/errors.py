@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from typing import Final
 
 from controller.errors import EXIT_OUTPUT, EXIT_USAGE, CommandError
 
@@ -59,6 +61,24 @@ class CannotWrite(RecordProblem):
     """The operating system denies access, or the disk fails."""
 
     exit_code = EXIT_USAGE
+
+
+class DiskFails(CannotWrite):
+    """The disk is full, broken or mounted read-only: the same start may succeed later."""
+
+    exit_code = EXIT_OUTPUT
+
+
+_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+"""Errors of a disk, not of the user or of permissions."""
+
+
+def disk_fails(where: Path | str, problem: OSError) -> DiskFails | None:
+    """The error for an OSError of a disk that cannot be written; None for all others."""
+    if problem.errno not in _DISK:
+        return None
+    what = f"cannot be written: {problem.strerror}"
+    return DiskFails(where, what, "check the disk, and have it writable with free space")
 
 
 def cannot_read(where: Path | str, problem: OSError) -> CannotWrite:

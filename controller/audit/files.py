@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
-from controller.audit.errors import CannotWrite, InUse, NoRecord, cannot_read
+from controller.audit.errors import CannotWrite, InUse, NoRecord, cannot_read, disk_fails
 
 PAGE: Final = 4096
 MODE: Final = 0o640
@@ -301,7 +301,7 @@ def _opened(record: Path) -> WriterLock:
         ) from None
     except OSError as problem:
         remove_created(made)
-        raise CannotWrite(
+        raise disk_fails(record, problem) or CannotWrite(
             record,
             f"cannot be written: {problem.strerror}",
             "let the controller's user write there",

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from controller.api.http import application
 from controller.api.service import ServedTable, TableApi
-from controller.audit.errors import LogFailed
+from controller.audit.errors import LogFailed, disk_fails
 from controller.audit.log import Log, SystemClock
 from controller.audit.text import minutes_words
 from controller.config import ControlPlace, TableConfig
@@ -67,11 +67,14 @@ NAME: Final = ".cases-"
 @contextmanager
 def case_folder(record: Path, where: str) -> Iterator[Path]:
     """Create a private directory, and delete it at the end. Raises UsageProblem for `where` in the
-    table file."""
+    table file, and DiskFails."""
     place = record.resolve()
     try:
         made = Path(tempfile.mkdtemp(prefix=place.name + NAME, dir=place.parent))
     except OSError as problem:
+        broken = disk_fails(place.parent, problem)
+        if broken is not None:
+            raise broken from None
         why = (problem.strerror or str(problem)).lower()
         what = f"no directory for cases can be made in {str(place.parent)!a}: {why}"
         allowed = "room there that this user may write to, or no [screens]"

@@ -1,1 +1,1 @@
-"""The record under kills, failing system calls and losses of power: `make torture`."""
+"""The record under kills, failing calls, broken disks and losses of power: `make torture`."""

@@ -20,9 +20,12 @@ from typing import Final
 from tests.long.torture import altered, altered_rounds, whole_table
 from tests.long.torture.kills import KILL, all_injected, killed_under_load, stalled
 from tests.support.audit.record.power import states
+from tests.support.system.disks import can_mount, run_scenario
 
 STATES: Final = 10_000
 KILLS: Final = 200
+_QUICK: Final = 10
+"""A smaller share of the disks leaves out what another scenario contains."""
 
 Counted = dict[str, int]
 
@@ -73,6 +76,17 @@ def table(scratch: Path, share: int, seed: int) -> Counted:
     }
 
 
+def disks(scratch: Path, share: int, seed: int) -> Counted:
+    """The whole daemon on real disks that fill up, become read-only, or break."""
+    names = ["ended_full", "read_only", "broken"] + ["full"] * (share < _QUICK)
+    counted: Counter[str] = Counter()
+    for name in names:
+        place = scratch / name
+        place.mkdir()
+        counted.update(run_scenario(name, place))
+    return dict(counted)
+
+
 PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "power": power,
     "kills": kills,
@@ -82,6 +96,7 @@ PARTS: Final[dict[str, Callable[[Path, int, int], Counted]]] = {
     "settlement": settlement,
     "stalls": stalls,
     "table": table,
+    "disks": disks,
 }
 
 
@@ -95,6 +110,9 @@ def main() -> int:
     for name in args.part or PARTS:
         if name == "calls" and shutil.which("strace") is None:
             print("calls: not tried: there is no strace here (make deps-full)", file=sys.stderr)
+            return 1
+        if name == "disks" and not can_mount():
+            print("disks: not tried: they need root, and unshare(1), to mount", file=sys.stderr)
             return 1
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="torture-") as scratch:

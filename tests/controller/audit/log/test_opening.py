@@ -160,6 +160,30 @@ def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path, place: Path)
         RecordOpening.at(place, table=TABLE)
 
 
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.EROFS, 74), (errno.EIO, 74), (errno.ENOSPC, 74), (errno.EACCES, 2)]
+)
+def test_a_disk_that_fails_at_the_start_is_not_the_users_mistake(
+    place: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    """Exit code 74 is started again, 2 is not."""
+    begun(place).close()
+    before = everything_in(place)
+    real = os.open
+
+    def fails(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path).name == "lock":
+            raise OSError(number, os.strerror(number))
+        return real(path, flags, mode)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fails)
+        with pytest.raises(CannotWrite, match=os.strerror(number)) as caught:
+            RecordOpening.at(place, table=TABLE)
+    assert caught.value.exit_code == code
+    assert everything_in(place) == before
+
+
 def test_a_missing_segment_is_reported(place: Path) -> None:
     filled(place)
     segment_file(place, 2).unlink()

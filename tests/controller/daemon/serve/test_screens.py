@@ -17,11 +17,12 @@ from typing import Any
 import httpx
 import pytest
 
+from controller.audit.errors import DiskFails
 from controller.audit.export import SealedCase, export_case
 from controller.audit.read.access_log import access_log_file
 from controller.config import load_table
 from controller.daemon.serve import ReadyNotice
-from controller.errors import UsageProblem
+from controller.errors import CommandError, UsageProblem
 from controller.people import People
 from controller.people.person import people_bytes
 from controller.screens.common.access import HEADERS
@@ -334,16 +335,28 @@ def test_a_table_without_pages_needs_no_place_for_cases(
     right(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [
+        (errno.EACCES, UsageProblem, "table.toml: screens: no directory for cases can be made in "),
+        (errno.ENOSPC, DiskFails, "cannot be written: No space left on device; check the disk"),
+        (errno.EROFS, DiskFails, "cannot be written: Read-only file system; check the disk"),
+    ],
+)
 def test_where_no_case_could_lie_nothing_is_begun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    kind: type[CommandError],
+    words: str,
 ) -> None:
     def full(*args: Any, **options: Any) -> str:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(tempfile, "mkdtemp", full)
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(kind) as caught:
         run_once(furnished(tmp_path, *SCREENS))
-    assert "table.toml: screens: no directory for cases can be made in " in str(caught.value)
-    assert "no space left on device" in str(caught.value)
+    assert words in str(caught.value)
+    assert caught.value.exit_code == (74 if kind is DiskFails else 2)  # 2 is not started again
     assert not (tmp_path / "record").exists()
     assert not (tmp_path / "s").exists()

@@ -237,17 +237,27 @@ async def test_one_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
 # --- a record that fails ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("sync", errno.EIO), ("sync", errno.ENOSPC), ("write", errno.EROFS), ("write", errno.ENOSPC)],
+)
 @asynchronous
-async def test_a_disk_that_fails_ends_it_with_the_first_cause(tmp_path: Path) -> None:
-    broken = OSError(errno.EIO, os.strerror(errno.EIO))
+async def test_a_disk_that_fails_ends_it_with_the_first_cause(
+    tmp_path: Path, call: str, number: int
+) -> None:
+    """What was acknowledged is there at the next start."""
+    broken = OSError(number, os.strerror(number))
 
     async with served(load_table(furnished(tmp_path))) as here, Api(tmp_path / "s") as api:
         screen = await api.open("dealer")
-        with patch.object(Disk, "sync", side_effect=broken):
-            await raised(api_client.ApiProblem, screen.sign_in("D-17", PINS["D-17"]))
-            await raised(LogFailed, here.task, "Input/output error")
+        await screen.sign_in("D-17", PINS["D-17"])
+        with patch.object(Disk, call, side_effect=broken):
+            await raised(api_client.ApiProblem, screen.sign_out())
+            await raised(LogFailed, here.task, os.strerror(number))
+            assert LogFailed(tmp_path, broken).exit_code == 74  # it is started again
     assert not (tmp_path / "s").exists()
     await start_and_end(tmp_path / "table.toml")
+    assert whats(tmp_path, "person", "signed in")
 
 
 @asynchronous
