@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
-.PHONY: fuzz-link fuzz torture wheel deps-full clean
+.PHONY: fuzz-link fuzz torture flood wheel deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -111,6 +111,10 @@ TORTURE_SHARE ?= 1
 TORTURE_ARGS ?=
 torture: setup ## power losses, kills and failing system calls against record and table (long)
 	$(BIN)/python -m tests.long.torture --share $(TORTURE_SHARE) $(TORTURE_ARGS)
+
+FLOOD_REQUESTS ?= 10000
+flood: setup ## flood a table with connections while a dealer's browser is measured (long)
+	$(BIN)/python -m tests.long.flood --requests $(FLOOD_REQUESTS)
 
 # Built from scratch: setuptools would pack files of an older build.
 wheel: setup ## build the wheel into dist/

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from controller.api.http import CloseReason, ConnectionLimits, ConnectionTable
 from controller.audit.errors import LogFailed
 from controller.audit.format.records import ChainPosition, RecordEntry
 from controller.procedure.model.effects import Told
@@ -69,8 +70,29 @@ class Metrics:
         self._irregularities = Counter(
             "holecard_irregularities", "Irregularities.", ["kind"], registry=self.registry
         )
+        self._connections = Gauge(
+            "holecard_connections", "Open connections.", ["server"], registry=self.registry
+        )
+        self._connections_closed = Counter(
+            "holecard_connections_closed",
+            "Connections that a server closed because of a limit.",
+            ["server", "reason"],
+            registry=self.registry,
+        )
         for kind in Irregularity:
             self._irregularities.labels(kind.value)
+
+    def connections(self, server: str, limits: ConnectionLimits) -> ConnectionTable:
+        """Returns the table of a server's connections, which is counted here."""
+
+        def closed(reason: CloseReason) -> None:
+            self._connections_closed.labels(server, reason).inc()
+
+        for reason in get_args(CloseReason):
+            self._connections_closed.labels(server, reason)
+        made = ConnectionTable(server, limits, closed)
+        self._connections.labels(server).set_function(lambda: len(made))
+        return made
 
     def follow(self, table: RunningTable) -> None:
         """Count the results of this table from now on."""

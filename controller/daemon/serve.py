@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,13 +22,18 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller.api.http import application
+from controller.api.http import (
+    SHUTDOWN_TIMEOUT,
+    ConnectionLimits,
+    Server,
+    application,
+    find_session,
+)
 from controller.api.service import ServedTable, TableApi
 from controller.audit.errors import LogFailed, disk_fails
 from controller.audit.log import Log, SystemClock
 from controller.audit.text import minutes_words
 from controller.config import ControlPlace, TableConfig
-from controller.daemon.http_server import MAX_PAGE_CONNECTIONS, SHUTDOWN_TIMEOUT, Server
 from controller.daemon.logging import log_context, log_result
 from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
 from controller.daemon.people_watch import PeopleWatch
@@ -47,7 +51,6 @@ from controller.errors import UsageProblem
 from controller.people import PeopleDesk, PeopleFile
 from controller.procedure.prompts import Texts
 from controller.screens.app import ScreensApp
-from controller.screens.common.server import ListenAddress
 from controller.screens.common.texts import load
 from controller.table.loop import (
     REAL_ENVIRONMENT,
@@ -59,6 +62,11 @@ from controller.table.loop import (
 )
 from controller.table.running import RunningTable, SpaceMonitor, WitnessMonitor
 from drivers.keys import KeyProblem
+
+CONTROL_LIMITS: Final = ConnectionLimits(total=128, per_address=64)
+PAGE_LIMITS: Final = ConnectionLimits(total=640, per_address=128)
+"""Each browser uses up to six connections, and a stream."""
+METRICS_LIMITS: Final = ConnectionLimits(total=32, per_address=16)
 
 NAME: Final = ".cases-"
 """Suffix of the record's name."""
@@ -201,12 +209,26 @@ class _TableService:
         self._pulse = LoopMonitor(metrics.late)
         self._watchdog = Watchdog(callbacks.notify, self._health, self._status)
         control = application(self._serving)
-        self._servers = [Server(control, sockets.control)]
-        self._screens = _screens(control.state.api, sockets, given.texts, scratch)
+        api: TableApi = control.state.api
+        self._screens = _screens(api, sockets, given.texts, scratch)
+        self._servers = [
+            Server(
+                control,
+                sockets.control,
+                connections=metrics.connections("control", CONTROL_LIMITS),
+                find_session=find_session(api),
+            )
+        ]
         if self._screens is not None and sockets.screens is not None:
-            self._servers.append(_pages_server(self._screens, sockets.screens, sockets.pages))
+            self._servers.append(_pages_server(self._screens, sockets, metrics))
         if sockets.metrics is not None:
-            self._servers.append(Server(metrics_app(metrics.registry), [sockets.metrics]))
+            self._servers.append(
+                Server(
+                    metrics_app(metrics.registry),
+                    [sockets.metrics],
+                    connections=metrics.connections("metrics", METRICS_LIMITS),
+                )
+            )
 
     async def run(self, stop: asyncio.Event, failed: asyncio.Event) -> None:
         """Run until `stop` is set, or the record has failed."""
@@ -331,9 +353,18 @@ def _screens(
     return ScreensApp(api, sockets.pages, port, texts, scratch)
 
 
-def _pages_server(screens: ScreensApp, at: socket.socket, place: ListenAddress | None) -> Server:
+def _pages_server(screens: ScreensApp, sockets: ListeningSockets, metrics: Metrics) -> Server:
+    assert sockets.screens is not None
+    place = sockets.pages
     certificate, key = (None, None) if place is None else (place.certificate, place.key)
-    return Server(screens.app, [at], most=MAX_PAGE_CONNECTIONS, certificate=certificate, key=key)
+    return Server(
+        screens.app,
+        [sockets.screens],
+        connections=metrics.connections("pages", PAGE_LIMITS),
+        find_session=screens.find_session,
+        certificate=certificate,
+        key=key,
+    )
 
 
 def watched_environment(

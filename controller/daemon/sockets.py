@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from controller.api.http import BACKLOG
 from controller.config import ControlPlace, ScreensPlace
 from controller.errors import UsageProblem
 from controller.screens.common.server import ListenAddress, listen_address
@@ -21,7 +22,6 @@ HOST: Final = "127.0.0.1"
 MAX_SOCKET_PATH: Final = 107
 """Maximum length of a Unix socket's path in bytes."""
 MODE: Final = 0o660
-BACKLOG: Final = 64
 _ANYONE: Final = stat.S_IWOTH
 
 

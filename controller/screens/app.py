@@ -18,9 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from controller.api.contract.errors import Problem, fault_handler
+from controller.api.http import Rank
 from controller.api.service import TableApi
 from controller.procedure.prompts import Texts, card_words
 from controller.rules.cards import NAMES
@@ -73,7 +74,7 @@ class ScreensApp:
         words = {"names": NAMES, "card_words": card_words}
         self._pages = Pages(texts, static, words, **_PACKAGES)
         self._pages.prepare()
-        cookie = Cookie(f"{COOKIE}-{port}", place.secure)
+        self._cookie = cookie = Cookie(f"{COOKIE}-{port}", place.secure)
         self.browsers = Browsers(api, clock)
         made = face or ConsoleRenderer(self._pages, api.served.table.parts.game)
         self.console = ConsoleApp(api, made, self.browsers, texts, cookie)
@@ -100,6 +101,10 @@ class ScreensApp:
         )
         app.router.redirect_slashes = False
         self.app: ASGIApp = HeaderGuard(app, names_of(place, port), secure=place.secure)
+
+    def find_session(self, scope: Scope) -> Rank:
+        """Returns the rank of a connection whose last request is this one."""
+        return self.browsers.rank(Request(scope).cookies.get(self._cookie.name))
 
     async def run(self) -> None:
         """Run the background tasks until cancelled."""

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from starlette.requests import Request
+
 from controller.audit.commands import index_progress, table_key_of
 from controller.audit.read.lookup import first_head
 from controller.commands import path_of, say, text_of
@@ -42,24 +44,32 @@ def run_review(args: argparse.Namespace) -> int:
         with server.bound(place) as listening:
             port: int = listening.getsockname()[1]
             links = LoginLinks()
+            cookie = Cookie(f"{COOKIE}-{port}", place.secure)
 
             def print_link(person: PageUser) -> None:
                 link = f"{place.address(port)}/enter?word={links.make(person)}"
                 print(json.dumps({"link": link}) if args.json else link, flush=True)
                 say("open this link in a browser; it opens once. Ctrl-C ends the review")
 
+            sessions = LinkSessions(ended=print_link)
             made = application(
                 source,
                 pages_of(texts),
-                LinkLogin(LinkSessions(ended=print_link), links),
+                LinkLogin(sessions, links),
                 Path(scratch),
-                cookie=Cookie(f"{COOKIE}-{port}", place.secure),
+                cookie=cookie,
                 table_key=table_key,
             )
             made.house.prepare()
             guarded = HeaderGuard(made.app, server.names_of(place, port), secure=place.secure)
             try:
-                server.serve(guarded, place, listening, lambda: print_link(person))
+                server.serve(
+                    guarded,
+                    place,
+                    listening,
+                    lambda scope: sessions.rank(Request(scope).cookies.get(cookie.name)),
+                    lambda: print_link(person),
+                )
             finally:
                 made.close()
     return 0

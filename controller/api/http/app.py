@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -33,9 +34,10 @@ from controller.api.contract.errors import (
     problem_handler,
 )
 from controller.api.http.body import read_body
+from controller.api.http.connections import Rank, SessionRank, no_session
 from controller.api.http.routes import PREFIX, ROUTES, ApiRoute, RouteRequest
 from controller.api.http.sse import EventStream, TableStreams
-from controller.api.service import ServedTable, TableApi, encode
+from controller.api.service import ScreenSession, ServedTable, TableApi, encode
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _HOST: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
@@ -149,6 +151,23 @@ def _document() -> bytes:
     from controller.api.http.openapi import document_bytes  # also run as a program
 
     return document_bytes(ROUTES)
+
+
+def find_session(api: TableApi) -> Callable[[Scope], Rank]:
+    """Returns the function that finds the session of a request by its token."""
+
+    def find(scope: Scope) -> Rank:
+        token = _token(Request(scope))
+        screen = api.screens.peek(token) if token else None
+        return no_session if screen is None else partial(screen_rank, api, screen)
+
+    return find
+
+
+def screen_rank(api: TableApi, screen: ScreenSession) -> SessionRank:
+    """Returns the rank of the connections of a screen now."""
+    signed_in = screen.anyone_signed_in(api.served.desk)
+    return SessionRank.SIGNED_IN if signed_in else SessionRank.BROWSER
 
 
 def _token(request: Request) -> str:

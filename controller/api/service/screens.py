@@ -47,6 +47,9 @@ class ScreenSession:
             return None
         return found
 
+    def anyone_signed_in(self, desk: PeopleDesk) -> bool:
+        return any(self.signed_in(desk, role) for role in self.badges)
+
     def sign_for(self, act: Act) -> None:
         self._signed.add((act.name, act.about))
 
@@ -92,18 +95,23 @@ class ScreenRegistry:
         return token, screen
 
     def find(self, token: str) -> ScreenSession:
-        """Returns the open screen of a token, compared in constant time. Raises Problem."""
+        """Returns the open screen of a token, and marks it as used. Raises Problem."""
         now = self._clock()
         self._close_idle(now)
-        wanted = _digest(token[: MAX_TOKEN + 1])
-        found = [one for one in self._open if hmac.compare_digest(one.digest, wanted)]
-        if not found:
+        found = self.peek(token)
+        if found is None:
             what = "no open screen has this token" if token else "the token of a screen is missing"
             allowed = "Authorization: Bearer TOKEN, of POST /api/v1/screens"
             headers = {"WWW-Authenticate": "Bearer"}
             raise Problem(401, "no_screen", what, allowed, headers=headers)
-        found[0].used = now
-        return found[0]
+        found.used = now
+        return found
+
+    def peek(self, token: str) -> ScreenSession | None:
+        """Returns the screen of a token, compared in constant time, without marking it as used."""
+        wanted = _digest(token[: MAX_TOKEN + 1])
+        found = [one for one in self._open if hmac.compare_digest(one.digest, wanted)]
+        return found[0] if found else None
 
     def close(self, screen: ScreenSession) -> None:
         if screen in self._open:

@@ -13,14 +13,11 @@ import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
+from controller.api.http import ConnectionLimits, ConnectionTable, FindSession, Server
 from controller.errors import UsageProblem, printable
 
 LOOPBACK: Final = "127.0.0.1"
-_LEAVE: Final = 3
-"""The shutdown timeout of open responses, in seconds."""
-_IDLE: Final = 30
-_MOST_AT_ONCE: Final = 64
-_MOST_HEAD: Final = 32 * 1024
+LIMITS: Final = ConnectionLimits(total=64, per_address=32)
 _LAST_PORT: Final = 65_535
 
 
@@ -114,38 +111,31 @@ def names_of(place: ListenAddress, port: int) -> tuple[str, ...]:
 
 
 def serve(
-    app: ASGIApp, place: ListenAddress, listening: socket.socket, ready: Callable[[], None]
+    app: ASGIApp,
+    place: ListenAddress,
+    listening: socket.socket,
+    find_session: FindSession,
+    ready: Callable[[], None],
 ) -> None:
     """Serve until interrupted. `ready` is called as soon as requests are answered."""
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            proxy_headers=False,
-            server_header=False,
-            limit_concurrency=_MOST_AT_ONCE,
-            timeout_keep_alive=_IDLE,
-            timeout_graceful_shutdown=_LEAVE,
-            h11_max_incomplete_event_size=_MOST_HEAD,
-            ssl_certfile=place.certificate,
-            ssl_keyfile=place.key,
-        ),
-        ready,
+    server = _InterruptedServer(
+        app,
+        [listening],
+        connections=ConnectionTable("review", LIMITS),
+        find_session=find_session,
+        certificate=place.certificate,
+        key=place.key,
     )
-    server.run(sockets=[listening])
+    server.ready = ready
+    server.run([listening])
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
+class _InterruptedServer(Server):
+    """A server that SIGINT and SIGTERM stop."""
+
+    ready: Callable[[], None]
+    capture_signals = uvicorn.Server.capture_signals
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._ready()
+        self.ready()

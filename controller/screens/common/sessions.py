@@ -11,6 +11,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from controller.api.http import Rank, SessionRank, no_session
+
 Clock: TypeAlias = Callable[[], float]
 Role: TypeAlias = Literal["surveillance", "floor"]
 
@@ -91,6 +93,14 @@ class LinkSessions:
             return None
         found.seen = now
         return found
+
+    def rank(self, name: str | None) -> Rank:
+        """Returns the function that ranks the connections of a cookie, without marking its session
+        as used: each is of a person who entered by a link."""
+        found = self._sessions.get(name or "")
+        if found is None:
+            return no_session
+        return lambda: SessionRank.SIGNED_IN if self.alive(found) else SessionRank.NONE
 
     def end(self, session: PageSession) -> None:
         if self._sessions.pop(session.id, None) is not None:

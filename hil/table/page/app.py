@@ -24,8 +24,7 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from controller.api.http import EventStream, Listeners, latest
-from controller.daemon import Server
+from controller.api.http import EventStream, Listeners, Server, latest
 from controller.errors import UsageProblem
 from controller.screens.common.access import HeaderGuard
 from firmware_protocol.messages import DeviceClass

@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from controller.api.http import ConnectionLimits
+from controller.api.http.listener import HANDSHAKE_TIMEOUT
+from controller.api.http.server import BODY_TIMEOUT, HEAD_TIMEOUT, IDLE_TIMEOUT, SEND_TIMEOUT
 from controller.cli import find, main
 from controller.commands import load_handler, parse
 from controller.config import ScreensPlace, load_table
 from controller.daemon.cli import STOP_WITHIN
+from controller.daemon.serve import CONTROL_LIMITS, METRICS_LIMITS, PAGE_LIMITS
 from controller.daemon.watchdog import FEEDS_PER_TIMEOUT
 from controller.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_NO, EXIT_OUTPUT, EXIT_USAGE
+from controller.screens.common.server import LIMITS
 from tests.conftest import require
 from tests.support.daemon.rig import DEPLOY, PAGE, UNIT, UNIT_ENVIRONMENT, blocks, exposed
 from tests.support.paths import ROOT
@@ -144,6 +149,22 @@ def test_the_page_says_which_names_nobody_proves() -> None:
 def test_the_page_knows_every_figure() -> None:
     said = {word.partition("{")[0] for word in re.findall(r"`(holecard_[a-z_]+)", PAGE)}
     assert said == {name for name in exposed() if name.startswith("holecard_")}
+
+
+def test_the_page_knows_the_limits_of_connections() -> None:
+    said = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert {name: ConnectionLimits(int(total), int(each)) for name, total, each in said} == {
+        "pages": PAGE_LIMITS,
+        "control": CONTROL_LIMITS,
+        "metrics": METRICS_LIMITS,
+    }
+    assert f"`holecard review` has limits of {LIMITS.total} and {LIMITS.per_address}" in PAGE
+    assert f"head of a request have {HEAD_TIMEOUT:g} s each, its body {BODY_TIMEOUT:g} s" in PAGE
+    assert HANDSHAKE_TIMEOUT == HEAD_TIMEOUT
+    assert (
+        f"does not read {SEND_TIMEOUT:g} s, the time between two\nrequests {IDLE_TIMEOUT:g} s"
+        in PAGE
+    )
 
 
 def test_the_page_knows_every_code() -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from hmac import compare_digest
-from ipaddress import IPv6Address, ip_address, ip_network
 from operator import itemgetter
 from typing import Final
 from weakref import WeakValueDictionary
 
 from controller.api.contract.errors import Problem
+from controller.api.http import Rank, SessionRank, no_session, screen_rank, subscriber_address
 from controller.api.service import SCREEN_IDLE_TIMEOUT, ScreenSession, TableApi, close_screen
 from controller.screens.common.sessions import Appearance, AttemptLimit
 
@@ -29,6 +30,9 @@ IDLE_TIMEOUT: Final = 120.0
 """Seconds without a request or a stream until a session ends."""
 MIN_IDLE: Final = 10.0
 """Seconds of idleness that suffice if the limit is reached and no person is signed in there."""
+UNUSED_IDLE: Final = 1.0
+"""The same for a session whose cookie never came back: a browser opens its stream within this time,
+and a program that only asks for pages does not."""
 REVIEW_IDLE_TIMEOUT: Final = SCREEN_IDLE_TIMEOUT
 """The idle timeout where surveillance is signed in: a page is read for some time."""
 ATTEMPTS: Final = 10
@@ -41,8 +45,6 @@ ADDRESS_ATTEMPTS: Final = 20
 """The same for one address: half of all, so that one address cannot use them up."""
 ADDRESS_ATTEMPTS_INTERVAL: Final = 4.0
 _BYTES: Final = 32
-_PREFIX_BITS: Final = 64
-"""Bits of an IPv6 address that its owner does not choose."""
 
 
 class Browser:
@@ -69,6 +71,8 @@ class Browser:
         """Shared by all browsers of the address."""
         self.known = False
         """Whether a person has signed in here."""
+        self.returned = False
+        """Whether its cookie has come back."""
         self.appearance = Appearance()
 
     def has_secret(self, said: str) -> bool:
@@ -119,7 +123,19 @@ class Browsers:
         if found is None or not self.alive(found):
             return None
         found.screen.used = self._clock()
+        found.returned = True
         return found
+
+    def rank(self, name: str | None) -> Rank:
+        """Returns the function that ranks the connections of a cookie, without marking its session
+        as used."""
+        found = self._browsers.get(name or "")
+        return no_session if found is None else partial(self._rank, found)
+
+    def _rank(self, browser: Browser) -> SessionRank:
+        if self._browsers.get(browser.id) is not browser:
+            return SessionRank.NONE
+        return screen_rank(self._api, browser.screen)
 
     def alive(self, browser: Browser) -> bool:
         """Returns whether the session is valid, without marking it as used."""
@@ -161,7 +177,7 @@ class Browsers:
         of the address with the most sessions, if it has more than the new one's would have."""
         now = self._clock()
         watching = [one for one in self._browsers.values() if not one.screen.badges]
-        spare = [one for one in watching if one.screen.idle(now) >= MIN_IDLE]
+        spare = [one for one in watching if one.screen.idle(now) >= _min_idle(one)]
         if not spare:
             at = Counter(one.address for one in watching)
             most, count = max(at.items(), key=itemgetter(1), default=("", 0))
@@ -174,15 +190,5 @@ class Browsers:
         return True
 
 
-def subscriber_address(host: str) -> str:
-    """Returns what one subscriber of a network has: an IPv4 address, or an IPv6 network."""
-    try:
-        found = ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(found, IPv6Address):
-        found = (
-            found.ipv4_mapped
-            or ip_network((int(found), _PREFIX_BITS), strict=False).network_address
-        )
-    return str(found)
+def _min_idle(browser: Browser) -> float:
+    return MIN_IDLE if browser.returned else UNUSED_IDLE

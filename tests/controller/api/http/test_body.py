@@ -20,10 +20,9 @@ from starlette.routing import Route
 
 from controller.api.contract.errors import Problem, problem_handler
 from controller.api.contract.messages import OpenScreen
-from controller.api.http import BODY_TIMEOUT, read_as, read_object
+from controller.api.http import BODY_TIMEOUT, Server, read_as, read_object
 from controller.api.http import body as bodies
 from controller.api.http.body import MAX_BYTES, MAX_DEPTH
-from controller.daemon import Server
 from tests.support.api.at_api import AtApi, api_test, asked
 from tests.support.asynchronous import asynchronous
 

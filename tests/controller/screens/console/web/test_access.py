@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.api.http import subscriber_address
 from controller.screens.common.access import HEADERS
 from controller.screens.console.web import sessions
 from controller.screens.console.web.sessions import ATTEMPTS, IDLE_TIMEOUT
@@ -163,6 +164,22 @@ def test_a_stranger_who_opens_all_there_are_shuts_nobody_out(
     run(main())
 
 
+@pages_test()
+async def test_pages_that_are_only_asked_for_shut_nobody_out(
+    pages: AtPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program at the dealer's own address asks for a page again and again, without its cookie."""
+    monkeypatch.setattr(sessions, "MAX_BROWSERS", 6)
+    seen = await pages.open()
+    await seen.post("/looks", theme="dark", suits="four")
+    for _ in range(30):
+        await pages.tab().open()
+        await asyncio.sleep(0.25)
+    tab = await pages.open()
+    assert (await tab.sign_in(*ANN)).json()["done"]
+    assert (await seen.post("/looks", theme="dark", suits="four")).status_code == 200
+
+
 # --- forms ------------------------------------------------------------------------------------
 
 
@@ -255,7 +272,7 @@ async def test_a_stranger_who_guesses_shuts_nobody_out(pages: AtPages) -> None:
 
 
 def test_a_network_counts_as_one_place() -> None:
-    where = sessions.subscriber_address
+    where = subscriber_address
     assert where("2001:db8:0:1::1") == where("2001:db8:0:1:ffff::9") != where("2001:db8:0:2::1")
     assert where("::ffff:10.0.0.7") == where("10.0.0.7") != where("10.0.0.8")
     assert where("") == ""

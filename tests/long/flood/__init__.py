@@ -1,0 +1,1 @@
+"""Floods of connections, measured at a dealer's browser."""
