@@ -40,7 +40,6 @@ from controller.daemon.people_watch import PeopleWatch
 from controller.daemon.sockets import HOST, ListeningSockets, listening
 from controller.daemon.watchdog import (
     NO_MANAGER,
-    LoopMonitor,
     Notify,
     Vitals,
     Watchdog,
@@ -206,7 +205,7 @@ class _TableService:
         log, seats = table.log, table.parts.game.seats
         self._space = SpaceMonitor(table, log.room, log.spares.retry, seats)
         self._serving = ServedTable(table, self._desk, moment)
-        self._pulse = LoopMonitor(metrics.late)
+        table.monitor.add_listener(metrics.late)
         self._watchdog = Watchdog(callbacks.notify, self._health, self._status)
         control = application(self._serving)
         api: TableApi = control.state.api
@@ -242,7 +241,6 @@ class _TableService:
                 for server in self._servers:
                     await server.answering.wait()
                 others = [
-                    begin(self._pulse.run, "its pulse"),
                     begin(self._news.run, "its people"),
                     begin(self._witnessing.run, "its witnesses"),
                     begin(self._space.run, "its disk"),
@@ -305,9 +303,11 @@ class _TableService:
             server.stop()
 
     def _health(self) -> Vitals:
-        table = self._table
-        links = links_of(table, self._clock())
-        return Vitals(self._pulse.lag, self._pulse.late, table.table.append_seconds, links)
+        table, monitor = self._table, self._table.monitor
+        # Nothing was done while the process did not run, and all of it is done soon now.
+        stalled = max(monitor.lag, monitor.late)
+        links = links_of(table, self._clock() - round(1_000_000 * stalled))
+        return Vitals(monitor.own_lag, max(0.0, table.table.append_seconds - stalled), links)
 
     def _status(self) -> str:
         """The status line for `systemctl status`, without cards and seats."""

@@ -406,8 +406,11 @@ def _failure_trigger(event: HandshakeFailed, _: WantedDevice) -> tuple[Trigger, 
     return Trigger.DISPROVED if disproved else Trigger.HANDSHAKE_FAILED, str(event.error)
 
 
+STALLED: Final = LinkSessionEnded(SessionEnding.STALLED)
+
+
 def _ending_trigger(event: LinkSessionEnded, _: WantedDevice) -> tuple[Trigger, str]:
-    if event.why is SessionEnding.STALLED:
+    if event == STALLED:
         return Trigger.STALLED, "this host stood still, so the session is started again"
     return Trigger.SESSION_ENDED, f"the session is over: {event.why.value}"
 

@@ -6,8 +6,7 @@
     await cast(ShoeDriver, supervisor.driver).open_gate()
 
 A device whose ring the record does not know is Held as NEW_EPOCH, also right after pairing, until
-two people adopt() it. Event loop only. The link returns events, the table of states in
-`drivers.devices` specifies what they change.
+two people adopt() it. Event loop only. What events change: the table of states in drivers.devices.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from drivers.session.acknowledge import (
 )
 from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice, close, open_found
 from drivers.session.opening import ANSWER_TIMEOUT, PortOpening
-from drivers.session.reports import Reports, trigger_of
+from drivers.session.reports import STALLED, Reports, trigger_of
 from drivers.session.timer import DueTimer
 from firmware_protocol.host import (
     HelloReceived,
@@ -56,11 +55,11 @@ from firmware_protocol.host import (
     RecordReceived,
     RingHeld,
     RingResumed,
-    SessionEnding,
 )
 from firmware_protocol.messages import Command, DeviceClass, Reply
 
-STALLED: Final = LinkSessionEnded(SessionEnding.STALLED)
+TIMER_DELAY: Final = 0.005
+"""Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 RETRY_FIRST: Final = 0.1
 RETRY_MAX: Final = 1.0
 RETRY_REFUSED: Final = 5.0
@@ -140,6 +139,7 @@ class Supervisor:
         self._answer_by: int | None = None
         """When the device must have answered the next step of a session."""
         self._timer = DueTimer(clock, self._due, self._wake)
+        self._timer_setter: asyncio.TimerHandle | None = None
         self._cause: Exception | None = None
         """Why the state of the device is not known any more."""
 
@@ -385,7 +385,7 @@ class Supervisor:
         with ExitStack() as last:  # last in, first out; all of them, also after an exception
             last.callback(self._notify_state)
             last.callback(self._commands.abandon)
-            last.callback(self._timer.cancel)
+            last.callback(self._cancel_timers)
             last.callback(self._report_rest)
             last.callback(self._reset_link)
             last.callback(lambda: self._on(Trigger.STOP, self.why if self._cause else why))
@@ -437,7 +437,18 @@ class Supervisor:
         data = b"" if self.link is None else self.link.take()
         if data and self.port is not None:
             self.port.write(data)
-        self._timer.set_soon()
+        if self._timer_setter is None:
+            later = asyncio.get_running_loop().call_later
+            self._timer_setter = later(TIMER_DELAY, self._set_timer)
+
+    def _set_timer(self) -> None:
+        self._timer_setter = None
+        self._timer.set()
+
+    def _cancel_timers(self) -> None:
+        self._timer.cancel()
+        if self._timer_setter is not None:
+            self._timer_setter.cancel()
 
     @_first_cause
     def _due(self) -> int | None:

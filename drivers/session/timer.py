@@ -1,4 +1,4 @@
-"""One timer for all that is due at a device, set once for a batch of activity."""
+"""One timer for all that is due at a device, which knows when the host stood still."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-BATCH_DELAY: Final = 0.005
-"""Seconds until the timer is set: once for a batch of activity. Nothing is due earlier."""
 LATE_US: Final = 250_000
 """Microseconds after which a timer is late because the event loop, or the process, stood still."""
 READ_FIRST: Final = 0.02
@@ -30,24 +28,16 @@ class DueTimer:
         self._due = due
         self._wake = wake
         self._timer: asyncio.TimerHandle | None = None
-        self._setter: asyncio.TimerHandle | None = None
         self._due_at = 0
         self._late = 0
 
-    def set_soon(self) -> None:
-        """Set it after this batch of activity."""
-        if self._setter is None:
-            self._setter = asyncio.get_running_loop().call_later(BATCH_DELAY, self.set)
-
     def set(self) -> None:
         """Set it to what is due next."""
-        _cancel(self._setter)
-        self._setter = None
-        if self._late:  # it is due already, and waits for what has arrived
-            return
-        _cancel(self._timer)
-        self._timer = None
-        now, due = self._clock(), self._due()
+        now = self._clock()
+        if self._late or (self._timer is not None and now - self._due_at >= LATE_US):
+            return  # it is late already, and waits for what has arrived
+        self.cancel()
+        due = self._due()
         if due is not None:
             self._due_at = max(now, due)
             delay = (self._due_at - now) / 1_000_000
@@ -55,9 +45,9 @@ class DueTimer:
 
     def cancel(self) -> None:
         """Nothing is due any more."""
-        _cancel(self._timer)
-        _cancel(self._setter)
-        self._timer = self._setter = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
         self._late = 0
 
     def _fire(self) -> None:
@@ -70,8 +60,3 @@ class DueTimer:
         self._timer = None
         self._wake(now, late)
         self.set()
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()

@@ -217,7 +217,7 @@ class HandshakeAttempts:
             return None
         self._shake.read(frame.payload)
         keys = self._shake.split()
-        self._phase = Phase.PENDING
+        self._phase, self.until = Phase.PENDING, now + _HANDSHAKE_WAIT
         session = HostSession(keys, frame.session, self._version, self._answer, now)
         self._sessions.pending = session
         return session

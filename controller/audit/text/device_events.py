@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from controller.audit.format.records import Record
-from controller.audit.format.table_entries import NOT_RECORDED
+from controller.audit.format.table_entries import HOST_STALLED, NOT_RECORDED
 from controller.audit.text.times import format_time
 from controller.procedure.prompts import card_words, counted
 from controller.publish import EVENTS
@@ -229,6 +229,14 @@ def _not_recorded(fields: Fields) -> str:
     return f"{links}{others} were not recorded, {span}"
 
 
+def _stalled(fields: Fields) -> str:
+    count, total = fields["count"], fields["total_ms"] / 1000
+    times = f"{count} times since {format_time(fields['since'])}, " if count > 1 else ""
+    longest = f", {fields['longest_ms'] / 1000:.1f} s at most" if count > 1 else ""
+    used = f"it used {fields['processor_ms'] / 1000:.1f} s of processor time"
+    return f"the controller stood still {times}for {total:.1f} s{longest}; {used}"
+
+
 def _entries(count: int) -> str:
     return f"{count} entry" if count == 1 else f"{count} entries"
 
@@ -247,6 +255,7 @@ _LINK: Final[dict[str, Saying]] = {
     "DeviceStands": _stands,
     "Doubled": "more than one device says that it is {subject}",
     "FirmwareChanged": "the software of {subject} has changed",
+    HOST_STALLED: _stalled,
     "Held": "the log of {subject} does not continue the record: two people are asked",
     "Informed": lambda f: f"{f['subject']} says what runs on it, since {_words(f['cause'])}",
     "Introduced": "{subject} says who it is: {maker} {model}",

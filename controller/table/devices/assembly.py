@@ -52,12 +52,15 @@ class TableDevices:
         found: RestoredTable,
         *,
         on_store_failed: Callable[[], None],
+        stalled_until: Callable[[], float],
     ) -> None:
-        """`on_store_failed` is called when a record of a device could not be stored."""
+        """`on_store_failed` is called when a record of a device could not be stored.
+        `stalled_until` returns the loop time at which the last stall of this process ended."""
         self._world = world
         self._parts = parts
         self._table = table
         self._on_store_failed = on_store_failed
+        self._stalled_until = stalled_until
         self.outputs: DeviceOutputs
         self.supervised = {one.serial: self._serve(one, found) for one in parts.devices}
         self.shoe = self._only_shoe()
@@ -75,6 +78,7 @@ class TableDevices:
             serial,
             on_back=self._device_back,
             on_store_failed=self._on_store_failed,
+            stalled_until=self._stalled_until,
         )
         supervisor = Supervisor(
             replace(one.wanted, firmware=known.firmware, boot=known.boot),

@@ -1,7 +1,7 @@
 """Links of a table's devices: each happening is recorded, a longer absence is a device fault.
 
 A device that is away is in its safe state, and its records wait in its ring. So a cable that is
-touched stops no game.
+touched stops no game. Nor does a stall of this process, after which each session is started again.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ LOST_AFTER: Final = 2.0
 """Seconds for which a device may be away before it is a fault."""
 LOST_AFTER_START: Final = 15.0
 """The same after a start, when all devices still have to be found."""
+MAX_EXCUSED: Final = 60.0
+"""Seconds of an absence in which a stall of this process starts the time of the device again. A
+host that is so busy for longer needs people."""
 RECHECK_INTERVAL: Final = 1.0
 """Seconds until it is checked again whether records can be stored."""
 
@@ -53,15 +56,18 @@ class DeviceLink:
         *,
         on_back: Callable[[str], None],
         on_store_failed: Callable[[], None],
+        stalled_until: Callable[[], float],
     ) -> None:
         """`on_back` is called when the device accepts commands again, `on_store_failed` when one
-        of its records could not be stored."""
+        of its records could not be stored. `stalled_until` returns the loop time at which the last
+        stall of this process ended."""
         self.serial = serial
         self.supervisor: DeviceStatus | None = None
         self._table = table
         self._device: Device = device
         self._on_back = on_back
         self._on_store_failed = on_store_failed
+        self._stalled_until = stalled_until
         self._changed = asyncio.Event()
         self._away_since: float | None = None
         self._was_ready = False
@@ -128,7 +134,10 @@ class DeviceLink:
         if self._away_since is None or (self._was_unkept and not unkept):
             self._away_since = now
         self._was_unkept = unkept
-        left = self._away_since + (LOST_AFTER if self._was_ready else LOST_AFTER_START) - now
+        since = self._away_since
+        if now - since < MAX_EXCUSED:
+            since = max(since, self._stalled_until())
+        left = since + (LOST_AFTER if self._was_ready else LOST_AFTER_START) - now
         if left > 0 or self._lost:
             return None if self._lost else left
         self._lost = True

@@ -30,7 +30,7 @@ from controller.procedure.engine import LiveTable, Procedure
 from controller.procedure.model.events import Actor, DealerRelieved, ShuffleStarted
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import Hold, State, Step
-from controller.table.devices import CATCH_UP_TIMEOUT, StoreRetry, TableDevices
+from controller.table.devices import CATCH_UP_TIMEOUT, LoopMonitor, StoreRetry, TableDevices
 from controller.table.intake import (
     Applier,
     IntakeContext,
@@ -290,8 +290,14 @@ class RunningTable:
             utc=lambda: moment().utc,
         )
         self._store_retry = StoreRetry(self.table)
+        self.monitor = LoopMonitor(self.table.later, lambda: moment().utc)
         self.devices = TableDevices(
-            parts, self._world, self.table, found, on_store_failed=self._store_retry.failed
+            parts,
+            self._world,
+            self.table,
+            found,
+            on_store_failed=self._store_retry.failed,
+            stalled_until=lambda: self.monitor.stalled_until,
         )
         self._store_retry.watch(self.devices.supervisors)
 
@@ -304,6 +310,7 @@ class RunningTable:
         self._others = [
             begin(self._first(found), "its first word"),
             begin(self._store_retry.run(), "retries of the record store"),
+            begin(self.monitor.run(), "its pulse"),
             begin(self._reread_cards(found), "cards face down"),
         ]
         self._output_task = begin(devices.outputs.run(), "outlets")
@@ -395,6 +402,7 @@ class RunningTable:
         safe = asyncio.create_task(outputs.settled(self.devices.reachable))
         await asyncio.wait((safe, output_task), timeout=SAFE_WAIT, return_when=FIRST_COMPLETED)
         await _ended(safe, *self._device_tasks)
+        self.monitor.report()
         await self.table.close()
         await asyncio.wait((self._loop_task,), timeout=END_WAIT)
         await _ended(self._loop_task, output_task, *self._others)

@@ -8,11 +8,13 @@ from firmware_protocol.host import (
     HandshakeFailed,
     LinkSessionEnded,
     LinkSessionStarted,
+    RecordCursor,
     RingResumed,
     SessionEnding,
 )
-from firmware_protocol.messages import DEAD_MS, FrameKind, HostBeat, Info
-from tests.long.fuzz.scripted import MS, Wired, lock
+from firmware_protocol.messages import DEAD_MS, HANDSHAKE_WAIT_MS, FrameKind, HostBeat, Info
+from firmware_protocol.tablelink import NO_CHAIN
+from tests.long.fuzz.scripted import EPOCH, MS, Wired, lock
 
 
 def endings(wired: Wired) -> list[SessionEnding]:
@@ -97,6 +99,20 @@ def test_a_stall_within_a_handshake_begins_another_one() -> None:
     wired.settle()
     assert wired.link.resumed
     assert not wired.of(HandshakeFailed), "nothing has failed, and nothing is delayed"
+
+
+def test_a_stall_longer_than_the_handshake_is_no_failure_of_it() -> None:
+    """HS2 has waited for the host: the device is given its time from then on."""
+    wired = Wired(cursor=RecordCursor(EPOCH, 0, NO_CHAIN))
+    wired.take(wired.link.open(wired.now))
+    for _ in ("HELLO", "HS1"):
+        wired.device.receive(wired.link.take())
+        answer = wired.device.take()
+        wired.now += (HANDSHAKE_WAIT_MS + 1000) * MS
+        wired.take(wired.link.receive(answer, wired.now))
+    wired.settle()
+    assert wired.link.resumed
+    assert not wired.of(HandshakeFailed)
 
 
 def test_heartbeats_are_sent_again_at_their_times(wired: Wired) -> None:

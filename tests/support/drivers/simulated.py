@@ -181,18 +181,19 @@ class Plugged:
             listener.received(data)
 
 
-def stand_still(device: Plugged, seconds: float) -> None:
-    """The host does not run for so long; the device does. What it sends waits in the port."""
+def stand_still(seconds: float, *devices: Plugged) -> None:
+    """The host does not run for so long; the devices do. What they send waits in their ports."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimulatedLoop)
     end = loop.us + round(seconds * 1_000_000)
-    while (due := device.stand.due()) is not None and due <= end:
-        loop.us = max(loop.us, due)
-        device.stand.wake(loop.us)
+    for device in devices:
+        at = loop.us
+        while (due := device.stand.due()) is not None and due <= end:
+            at = max(at, due)
+            device.stand.wake(at)
+        if data := device.stand.take():
+            loop.call_soon(device._hear, device.listener, data)
     loop.us = end
-    data = device.stand.take()
-    if data:
-        loop.call_soon(device._hear, device.listener, data)
 
 
 class SimPort:

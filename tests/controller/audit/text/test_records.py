@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller.audit.format.records import DeviceCursor, Kind, OpenedData, Record, RecordActor
-from controller.audit.format.table_entries import NOT_RECORDED
+from controller.audit.format.table_entries import HOST_STALLED, NOT_RECORDED
 from controller.audit.text import currency_of, format_time, record_text
 from controller.audit.text.device_events import SAYINGS
 from controller.people.records import SignInEntry
@@ -48,7 +48,7 @@ def test_each_thing_that_a_table_records_has_a_sentence() -> None:
     known = {kind: {what for one, what in SAYINGS if one == kind} for kind, _ in SAYINGS}
     assert (known["device"], known["link"]) == (
         devices | {"CardSeen", WHAT},
-        links | {ADOPTED, NOT_RECORDED},
+        links | {ADOPTED, HOST_STALLED, NOT_RECORDED},
     )
     assert known["person"] == people
 
@@ -240,6 +240,30 @@ def test_an_access_to_the_record_is_marked(kind: Kind, what: str, access: bool) 
                 "devices": {"ST-1": 3},
             },
             ["3 entries about links (ST-1 3), and 1 of other kinds were not recorded, between"],
+        ),
+        (
+            "link",
+            {
+                "what": "host_stalled",
+                "count": 1,
+                "since": 0,
+                "longest_ms": 1250,
+                "total_ms": 1250,
+                "processor_ms": 20,
+            },
+            ["the controller stood still for 1.2 s; it used 0.0 s of processor time"],
+        ),
+        (
+            "link",
+            {
+                "what": "host_stalled",
+                "count": 3,
+                "since": 5_000_000,
+                "longest_ms": 1100,
+                "total_ms": 2300,
+                "processor_ms": 900,
+            },
+            ["the controller stood still 3 times since 1970-01-01 00:00:05.000000 UTC, for 2.3 s"],
         ),
         ("fault", {"what": "disk", "detail": {"ms": 3}}, ['fault: disk: {"ms":3}']),
         ("note", {"text": "a\x1b[31mb"}, ["note: a\\x1b[31mb"]),

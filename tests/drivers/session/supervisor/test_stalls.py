@@ -42,7 +42,7 @@ async def test_a_short_stall_changes_nothing(
 ) -> None:
     before = list(watched.states)
     for _ in range(5):
-        stand_still(device, seconds)
+        stand_still(seconds, device)
         await asyncio.sleep(2)
     assert (watched.states, watched.of(events.SessionEnded)) == (before, [])
 
@@ -58,7 +58,7 @@ async def test_after_a_longer_one_the_same_port_is_used_and_nothing_is_missed(
     await asyncio.sleep(0.1)
     before, opened = len(watched.states), device.opened
     device.request(Draw())
-    stand_still(device, seconds)
+    stand_still(seconds, device)
     assert watched.state is S.READY
     at = now_us()
     await until(lambda: watched.states[before:] == HEALS)
@@ -75,7 +75,7 @@ async def test_after_a_longer_one_the_same_port_is_used_and_nothing_is_missed(
 @when_ready
 async def test_a_device_that_hangs_meanwhile_is_noticed(device: Plugged, watched: Watched) -> None:
     device.request(Freeze(on=True))
-    stand_still(device, 3)
+    stand_still(3, device)
     await asyncio.sleep(1)
     assert watched.state is not S.READY
     device.request(Freeze(on=False))
@@ -88,7 +88,7 @@ async def test_a_device_that_was_restarted_meanwhile_is_told(
 ) -> None:
     await asyncio.sleep(2)
     device.request(CutPower(off_ms=500))
-    stand_still(device, 3)
+    stand_still(3, device)
     await asyncio.sleep(0.1)
     assert watched.state is S.READY
     assert [(one.old, one.new) for one in watched.of(events.Restarted)] == [(1, 2)]
@@ -102,7 +102,7 @@ async def test_a_device_that_was_replaced_meanwhile_is_refused(
     other.listener, device.listener = device.listener, None  # the cable is in another device
     device.request(Plug(connected=False))
     desk.plug(other)
-    stand_still(other, 3)
+    stand_still(3, other)
     port = watched.supervisor.port
     assert port is not None
     port._plugged = other  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ async def test_the_timeout_of_an_answer_is_that_of_a_host_that_runs(
     await watched.until(S.IDENTIFYING)
     before = len(watched.states)
     await asyncio.sleep(8)
-    stand_still(device, 5)
+    stand_still(5, device)
     await asyncio.sleep(1)
     assert watched.states[before:] == []
     await asyncio.sleep(2)
