@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from drivers.ports import PortLost
@@ -27,11 +28,8 @@ class PortOpening:
         """Why the port has ended."""
         self.timeout = ANSWER_TIMEOUT
         """Seconds for a session to start."""
-        self._on_data = on_data
+        self.received = partial(on_data, self)
         self._on_lost = on_lost
-
-    def received(self, data: bytes) -> None:
-        self._on_data(self, data)
 
     def lost(self, why: PortLost) -> None:
         self.why = why.reason
