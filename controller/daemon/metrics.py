@@ -75,7 +75,7 @@ class Metrics:
         )
         self._connections_closed = Counter(
             "holecard_connections_closed",
-            "Connections that a server closed because of a limit.",
+            "Connections that a server closed before their clients did.",
             ["server", "reason"],
             registry=self.registry,
         )

@@ -34,9 +34,9 @@ class SessionRank(IntEnum):
 
 Rank: TypeAlias = Callable[[], SessionRank]
 """Returns the rank at this moment: a person may sign in or out over a different connection."""
-CloseReason: TypeAlias = Literal["shed", "refused", "slow"]
+CloseReason: TypeAlias = Literal["shed", "refused", "slow", "invalid"]
 """`shed`: closed for a new one. `refused`: new, while all others carry sign-ins. `slow`: exceeded a
-timeout of handshake, request or response."""
+timeout of handshake, request or response. `invalid`: sent no TLS or no HTTP."""
 
 
 class ConnectionLimits(Struct, frozen=True):
@@ -76,7 +76,7 @@ class ConnectionTable:
         closed: Callable[[CloseReason], None] = lambda reason: None,
     ) -> None:
         """`name`: of the server, for log lines. `closed` is called for each connection that the
-        server closes because of a limit."""
+        server closes before its client does."""
         self.name = name
         self.limits = limits
         self._closed = closed
@@ -118,6 +118,11 @@ class ConnectionTable:
         """Close a connection that exceeded a timeout."""
         self._closed("slow")
         self._end(one)
+
+    def count_invalid(self, one: OpenConnection) -> None:
+        """Count a connection that is being closed with an error."""
+        self._closed("invalid")
+        self._report.add(one.address, "invalid")
 
     def close_all(self) -> None:
         self._report.cancel()

@@ -133,7 +133,10 @@ class Listener:
         problem = None if task.cancelled() else task.exception()
         if isinstance(problem, ConnectionAbortedError):  # the timeout of asyncio
             self._connections.close_slow(entry)
-        elif problem is not None or task.cancelled():
+            return
+        if isinstance(problem, ssl.SSLError):
+            self._connections.count_invalid(entry)
+        if problem is not None or task.cancelled():
             self._connections.release(entry)
         if problem is not None and not isinstance(problem, OSError):
             raise problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,10 @@ MAX_HEAD: Final = 32 * 1024
 """Bytes of a request's head."""
 LIMITS: Final = ConnectionLimits(total=128, per_address=64)
 
+_ERRORS: Final = logging.getLogger("uvicorn.error.connections")
+"""Without warnings: one for each invalid request would let a stranger fill the log."""
+_ERRORS.setLevel(logging.ERROR)
+
 FindSession: TypeAlias = Callable[[Scope], Rank]
 """Finds the session of a request, without marking it as used."""
 
@@ -55,6 +60,7 @@ class HttpConnection(H11Protocol):
     ) -> None:
         """`state`: uvicorn's state of the server; `lifespan`: of the application."""
         super().__init__(config, state, lifespan)
+        self.logger = _ERRORS
         self._entry = entry
         self._table = connections
         self._find_session = find_session
@@ -89,6 +95,10 @@ class HttpConnection(H11Protocol):
             self._noted = self.scope
             self._entry.rank = self._find_session(dict(self.scope))
             self._receive_within(BODY_TIMEOUT)
+
+    def send_400_response(self, msg: str) -> None:
+        self._table.count_invalid(self._entry)
+        super().send_400_response(msg)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -10,6 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -214,6 +215,22 @@ async def test_a_client_that_reads_after_all_keeps_the_connection(
         writer.close()
 
 
+@pytest.mark.parametrize("said", [b"\x16\x03\x01 TLS\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+@asynchronous
+async def test_what_is_no_http_is_counted_and_logged_once(
+    said: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served() as at:
+        with ExitStack() as stack, structlog.testing.capture_logs() as lines:
+            for number in range(5):
+                line = await at.come(stack, said)
+                await until(lambda: len(at.reasons) == number + 1)  # noqa: B023 - awaited here
+                await until(lambda: over(line))  # noqa: B023
+    assert at.reasons == ["invalid"] * 5
+    assert [line["event"] for line in lines] == ["connections_limited"]
+    assert caplog.records == []
+
+
 # --- more clients than there is room for ----------------------------------------------------------
 
 
@@ -296,6 +313,12 @@ async def test_a_handshake_that_does_not_end(
     monkeypatch.setattr(listener, "HANDSHAKE_TIMEOUT", 0.3)
     async with served(tls=certified(tmp_path)) as at:
         await gone(at, said, ["slow"])
+
+
+@asynchronous
+async def test_what_is_no_tls_is_counted(tmp_path: Path) -> None:
+    async with served(tls=certified(tmp_path)) as at:
+        await gone(at, ASKS, ["invalid"])
 
 
 @asynchronous
