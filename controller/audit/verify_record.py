@@ -25,7 +25,7 @@ import time
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -37,6 +37,7 @@ VERDICTS = ("right", "wrong", "usage", "right as far as it could be checked")
 MAGIC = b"holecard log 1\n\0"
 HEADER, SMALLEST, LARGEST = 24, 4096, 1 << 30
 HEAD = struct.Struct("<IIQQ32s")
+VOCABULARY = 1  # the number of the events, effects and fields that are known here
 LONGEST, SECTOR, PIECE, SEARCHED = 262144, 512, 1 << 20, 64 << 20
 LONGEST_WRITE, WRITTEN_ZEROS, MOST_READ = 4 << 20, 20, 1 << 20  # the last: of another file
 MOST_RETIRED = 64 << 20  # of the note of a retirement
@@ -136,7 +137,7 @@ def _fits(value: Any, kind: str) -> bool:
     return kind == "any" or isinstance(value, types.get(kind, type(None)))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _fields(shape: str) -> tuple[tuple[str, str, str], ...]:
     parted = (field.partition(":") for field in shape.split() if field != "*")
     return tuple((name, name.rstrip("?"), kind) for name, _, kind in parted)
@@ -791,20 +792,25 @@ PLAYS, STANDS, BUST, INSTANT_21, INSTANT_COUNT = range(5)
 
 def _new(part: str, **given: Any) -> Any:
     """A part of a state: the fields given, the others as where they are absent."""
-    made = SimpleNamespace(**deepcopy(FIELDS[part]))
+    usual = {name: copy(value) for name, value in FIELDS[part].items()}
     if part == "state":
-        made.shoe = _new("shoe")
-    vars(made).update(given)
-    return made
+        usual["shoe"] = _new("shoe")
+    return SimpleNamespace(**{**usual, **given})
 
 
 def _loaded(part: str, data: Any) -> Any:
     """The same from a snapshot."""
     if not isinstance(data, dict):
         raise Wrong("the snapshot's state has a part that is no object")
+    if part == "state" and data.get("format", 1) not in (1, 2):
+        raise NotJudged(f"a state of the format {data['format']} is not known here")
     given: Json = {}
-    if part == "seats":  # a bet is a field of its own, or named in `bets`
-        bets = {bet: data.get(bet, 0) for bet in (*BETS, "insurance")} | data.get("bets", {})
+    if part == "seats":  # a bet is a field of its own, or one of the pairs in `bets`
+        pairs = data.get("bets", [])
+        if not _fits(pairs, "any[]") or any(not _fits(one, "any[]") for one in pairs):
+            raise Wrong("the snapshot's state: bets is of another type")
+        bets = {bet: data.get(bet, 0) for bet in (*BETS, "insurance")}
+        bets |= {str(pair[0]): pair[-1] for pair in pairs if pair}
         data = {**data, "bets": {bet: amount for bet, amount in bets.items() if amount}}
     for name, usual in FIELDS[part].items():
         value = given[name] = data.get(name, usual)
@@ -2146,7 +2152,7 @@ class Settlement:
 
     def __init__(self) -> None:
         self.table: Table | None = None
-        self.game: Game | None = None
+        self.later = False  # whether the record has a vocabulary that is not known here
         self.why = "the game"  # why decisions are not judged, while there is no table
         self.proc = ""
         self.counts = dict.fromkeys(("rounds", "hands", "side bets", "amounts"), 0)
@@ -2154,9 +2160,9 @@ class Settlement:
     def begin(self, opened: Json, state: Any) -> None:
         """Starts with the state of a snapshot."""
         self.proc, self.table = str(opened["proc"]), None
+        self.later = opened.get("vocabulary", 1) > VOCABULARY
         try:
-            self.game = Game(opened["game"])
-            self.table = Table(self.game, _loaded("state", state or {}))
+            self.table = Table(Game(opened["game"]), _loaded("state", state or {}))
         except NotJudged as problem:
             self.why = str(problem)
 
@@ -2170,8 +2176,11 @@ class Settlement:
         state = {"round": old.round, "lost": old.lost, "shoe": vars(old.shoe)}
         self.begin(opened, {**state, "shoe": {"decks_out": old.shoe.decks_out}})
 
-    def compare(self, recorded: Any) -> None:
-        """Refuses the state of a snapshot that the decisions before it do not come to."""
+    def compare(self, opened: Json | None, recorded: Any) -> None:
+        """Refuses the state of a snapshot that the decisions before it do not come to; goes on from
+        it where they could not be judged."""
+        if not self.table and opened:
+            self.begin(opened, recorded)
         if not self.table or recorded is None:
             return
         theirs, ours = _loaded("state", recorded), self.table.state
@@ -2179,32 +2188,46 @@ class Settlement:
             if getattr(theirs, name) != value:
                 raise Wrong(f"the snapshot's state: {name} is not what the decisions come to")
 
+    def unknown(self, what: str) -> None:
+        """Ends the settlement at what a later vocabulary has, up to the next snapshot."""
+        if not self.later:
+            raise Wrong(f"the page does not know {what}")
+        raise NotJudged(f"a later vocabulary has {what}")
+
     def judge(self, record: Json) -> str:
         """Checks a decision or refusal; returns why it could not be judged, if so."""
-        data, by = record["data"], record["by"]
-        event = data["event"]
-        kind, refused = event["type"], record["kind"] == "refusal"
-        if not self.table:
-            return self.why
-        if kind not in EVENTS:
-            raise Wrong(f"the page knows no event {kind}")
-        _shaped(event, kind, f"type:string actor?:object {EVENTS[kind][1]} *", ordered=False)
-        for who in (event.get("actor"), event.get("second")):
-            _shaped(who or by, f"a person of {kind}", "role:role name:string seat?:int")
-        actor = {"seat": 0, **(event.get("actor") or by)}
-        if not _same(actor, {"seat": 0, **by}):
-            raise Wrong(f"{kind} is by another person than its record")
+        kind = record["data"]["event"]["type"]
         try:
-            if refused:
-                self.refuse(event, by)
+            if self.table:
+                self.check(record, self.table)
                 return ""
-            self.table.take(event, by)
-            self.check_effects(data["effects"])
+        except NotJudged as problem:
+            self.table, self.why = None, str(problem)
         except Wrong as problem:
             raise Wrong(f"{kind} {problem}") from None
         except CANNOT as problem:
             raise Wrong(f"{kind} cannot be: {type(problem).__name__}") from problem
-        return ""
+        return self.why
+
+    def check(self, record: Json, table: Table) -> None:
+        data, by, event = record["data"], record["by"], record["data"]["event"]
+        kind = event["type"]
+        if kind not in EVENTS:
+            self.unknown(f"the event {kind}")
+        shape = f"type:string actor?:object {EVENTS[kind][1]}"
+        _shaped(event, "the event", f"{shape} *", ordered=False)
+        more = [name for name in event if f" {name}" not in f" {shape}".replace("?", "")]
+        if more:
+            self.unknown(f"the field {more[0]}")
+        for who in (event.get("actor"), event.get("second")):
+            _shaped(who or by, "a person", "role:role name:string seat?:int")
+        if not _same({"seat": 0, **(event.get("actor") or by)}, {"seat": 0, **by}):
+            raise Wrong("is by another person than its record")
+        if record["kind"] == "refusal":
+            self.refuse(event, by)
+        else:
+            table.take(event, by)
+            self.check_effects(data["effects"], table)
 
     def refuse(self, event: Json, by: Json) -> None:
         """Refuses a refusal of an event that the rules accept."""
@@ -2216,31 +2239,27 @@ class Settlement:
             return
         raise Wrong("was refused, though the rules accept it")
 
-    def check_effects(self, effects: list[Json]) -> None:
-        assert self.table
+    def check_effects(self, effects: list[Json], table: Table) -> None:
         unknown = {one["type"] for one in effects} - {*JUDGED, *IGNORED, "Prompt"}
         if unknown:
-            raise Wrong(f"has effects that the page does not know: {', '.join(sorted(unknown))}")
+            self.unknown(f"the effects {', '.join(sorted(unknown))}")
         facts = [one for one in effects if one["type"] in JUDGED]
-        for one, made in list(zip(facts, self.table.made)):  # noqa: B905 (no `strict` in 3.9)
+        for one, made in list(zip(facts, table.made)):  # noqa: B905 (no `strict` in 3.9)
             self.check_fact(one, made)
-        if len(facts) != len(self.table.made):
-            missing = [made["type"] for made in self.table.made[len(facts) :]]
-            more = [one["type"] for one in facts[len(self.table.made) :]]
-            raise Wrong(
-                f"lacks the effects {missing}" if missing else f"has effects {more} too many"
-            )
+        missing = [made["type"] for made in table.made[len(facts) :]]
+        more = [one["type"] for one in facts[len(table.made) :]]
         prompts = [one for one in effects if one["type"] == "Prompt"]
-        if len(prompts) != 1:
-            raise Wrong(f"has {len(prompts)} prompts, not one")
-        self.check_fields("a prompt", {**PROMPT, **prompts[0]}, self.table.shown())
+        if missing or more or len(prompts) != 1:
+            raise Wrong(f"lacks effects {missing}, has {more} too many, {len(prompts)} prompts")
+        self.check_fields("a prompt", {**PROMPT, **prompts[0]}, table.shown())
 
     def check_fact(self, one: Json, made: Json) -> None:
         kind = str(made["type"])
         place = f" (seat {made['seat']}, {made['bet']})" if kind == "Settled" else ""
         self.check_fields(f"the effect {one['type']}{place}", {**JUDGED[kind], **one}, made)
-        if one.keys() - made.keys():
-            raise Wrong(f"has the effect {kind} with a field that the page does not know")
+        more = sorted(one.keys() - made.keys())
+        if more:
+            self.unknown(f"the field {more[0]} of {kind}")
         self.counts["rounds"] += kind == "RoundOver"
         if kind == "Settled":
             self.counts["hands" if made["bet"] == "main" else "side bets"] += 1
@@ -2684,7 +2703,7 @@ class Reading:
                 raise Wrong(f"the snapshot's {name} is not what came before it")
         if (data["state"] is not None) != self.decided:
             raise Wrong("the snapshot's state is null after a decision, or is not before the first")
-        self.settlement.compare(data["state"])
+        self.settlement.compare(self.opened, data["state"])
         if self.segments == 0 and self.opened:
             self.settlement.begin(self.opened, data["state"])
             name, seq, key = self.certified(data["certificate"])

@@ -16,6 +16,7 @@ from controller.procedure.model.events import Event
 from controller.procedure.model.game import Game
 from controller.procedure.model.row import Decision, Refused
 from controller.procedure.model.state import State
+from controller.rules.cards import DECK
 from tests.support.procedure.random_table import RandomTable
 
 Json = dict[str, Any]
@@ -89,7 +90,7 @@ class Independent:
         try:
             left_out = self.settlement.judge(entry.record)
             if entry.after is not None:
-                self.settlement.compare(entry.after)
+                self.settlement.compare(None, entry.after)
         except verify_record.Wrong as problem:
             return str(problem)
         return left_out
@@ -104,6 +105,8 @@ class Replayed:
     def wrong(self, entry: Entry) -> str:
         try:
             said = decode_event(encode(entry.data)).event
+            if not 0 <= getattr(said, "card", 0) < len(DECK):
+                return "no card"
             answer = self.procedure.step(self.state, said)
         except _CANNOT as problem:
             return type(problem).__name__
