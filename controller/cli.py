@@ -11,6 +11,7 @@ from controller import early_signals  # must be first: it handles signals from h
 import argparse
 import ast
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
@@ -95,6 +96,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_program() -> int:
     early_signals.raise_interrupts()
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise UsageProblem(
+            "working directory", "does not exist any more", "a directory that exists: cd /"
+        ) from None
     return _run(sys.argv[1:])
 
 

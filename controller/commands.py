@@ -39,7 +39,7 @@ Handler: TypeAlias = Callable[[argparse.Namespace], int] | str
 """Runs a command and returns its exit code; as "module:function", imported when it runs."""
 
 PROGRAM: Final = "holecard"
-OUT_OF_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+OUT_OF_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """Errors of the disk, not of the arguments: they end a command with EXIT_OUTPUT."""
 INTERRUPTED: Final = {130: "interrupted"}
 READER_GONE: Final = {141: "the reader of the output has gone"}
@@ -227,10 +227,14 @@ def exit_code_of(call: Callable[[], int]) -> int:
 
 
 def _system_error(problem: OSError) -> int:
-    """Report an error of the operating system that the command did not expect."""
+    """Report an error of the operating system that the command did not expect. One that names a
+    file is an error of that file or of its place, and not a defect."""
     if problem.errno in OUT_OF_SPACE:
         complain(f"{PROGRAM}: the output cannot be written: {problem.strerror}")
         return EXIT_OUTPUT
+    if isinstance(problem.filename, str | bytes):
+        complain(f"{PROGRAM}: {printable(os.fsdecode(problem.filename))}: {reason(problem)}")
+        return EXIT_USAGE
     complain(f"{PROGRAM}: {report_defect(problem)}")
     return EXIT_BROKEN
 
@@ -315,6 +319,12 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path without links. A loop of links stays: Path.resolve() raises RuntimeError
+    for it before Python 3.13."""
+    return Path(os.path.realpath(path))
 
 
 def reason(problem: OSError) -> str:

@@ -33,6 +33,7 @@ from controller.api.service import ServedTable, TableApi
 from controller.audit.errors import LogFailed, disk_fails
 from controller.audit.log import Log, SystemClock
 from controller.audit.text import minutes_words
+from controller.commands import real_path
 from controller.config import ControlPlace, TableConfig
 from controller.daemon.logging import log_context, log_result
 from controller.daemon.metrics import Metrics, TimedWriter, metrics_app
@@ -75,7 +76,7 @@ NAME: Final = ".cases-"
 def case_folder(record: Path, where: str) -> Iterator[Path]:
     """Create a private directory, and delete it at the end. Raises UsageProblem for `where` in the
     table file, and DiskFails."""
-    place = record.resolve()
+    place = real_path(record)
     try:
         made = Path(tempfile.mkdtemp(prefix=place.name + NAME, dir=place.parent))
     except OSError as problem:
@@ -95,7 +96,7 @@ def case_folder(record: Path, where: str) -> Iterator[Path]:
 def remove_stale(record: Path, ours: Path) -> None:
     """Delete directories of controllers that were killed. The caller must hold the record's lock,
     so that no other controller uses them."""
-    place = record.resolve()
+    place = real_path(record)
     with suppress(OSError):
         for one in list(place.parent.iterdir()):
             if one.name.startswith(place.name + NAME) and one.is_dir() and one != ours:

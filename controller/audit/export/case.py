@@ -75,6 +75,7 @@ from controller.audit.read.retirements import note_file, retirement_files, where
 from controller.audit.read.signatures import SignatureReader, SignedCheckpoint
 from controller.audit.replay import software_name
 from controller.audit.witness import COSIGNED
+from controller.commands import real_path
 from controller.errors import UsageProblem
 
 _NOTE: Final = re.compile(r"([1-9][0-9]{0,18})\.note")
@@ -105,7 +106,7 @@ def export_case(
     """
     note = noted or log_access
     check_free(out)
-    if record.resolve() in out.resolve().parents:
+    if real_path(record) in real_path(out).parents:
         raise UsageProblem("--out", "lies in the record's own directory", "another place")
     first_head(record)  # fails before the access is logged if there is no record
     note(record, "export", str(pick), who=who, reason=reason, out=_name(out), seal="")

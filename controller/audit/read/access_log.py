@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.files import Disk, locked, reporting_write_errors
+from controller.commands import real_path
 
 SUFFIX: Final = ".looks.jsonl"
 _MODE: Final = 0o660
@@ -58,7 +59,7 @@ class AccessLogger(Protocol):
 
 def access_log_file(record: Path) -> Path:
     """The access log, beside the record's real directory."""
-    place = record.resolve()
+    place = real_path(record)
     return place.with_name(place.name + SUFFIX)
 
 

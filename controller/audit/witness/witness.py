@@ -56,6 +56,7 @@ from controller.audit.read.signatures import (
     check_table_key,
     signed_checkpoint,
 )
+from controller.commands import real_path
 from controller.errors import printable
 
 _ORIGIN: Final = re.compile(r"holecard/([A-Za-z0-9][A-Za-z0-9._-]{0,63})/([0-9a-f]{16})")
@@ -355,7 +356,7 @@ def _state(record: Path, tip: _Tip, table: str, seconds: int) -> WitnessedRecord
     return WitnessedRecord(
         "holecard witness 1",
         said.origin,
-        printable(record.resolve()),
+        printable(real_path(record)),
         table,
         said.size,
         tip.segment,
@@ -379,7 +380,7 @@ def _countersign(kept: RecordArchive, key: SigningKey, state: WitnessedRecord) -
 
 
 def _check_archive_outside(record: Path, archive: Path) -> None:
-    if record.resolve() in (archive.resolve(), *archive.resolve().parents):
+    if real_path(record) in (real_path(archive), *real_path(archive).parents):
         raise WitnessProblem(
             archive,
             "it lies in the record's own directory: who can alter the one can alter the other",
@@ -390,7 +391,7 @@ def _check_archive_outside(record: Path, archive: Path) -> None:
 def _refuse_other_record(record: Path, kept: RecordArchive, seen: WitnessedRecord | None) -> None:
     """Raise OtherRecord for a new record that replaces a known one of this path or table."""
     table = kept.origin.rpartition("/")[0]
-    place = printable(record.resolve())
+    place = printable(real_path(record))
     if seen is not None and seen.place == place:
         return
     for other in kept.other_records():

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.commands import print_json, say
+from controller.commands import print_json, real_path, say
 from controller.errors import UsageProblem
 from drivers.keys import keys_directory
 from drivers.ports import AddressProblem, parse_placed
@@ -102,7 +102,7 @@ def _check_target(file: Path, args: argparse.Namespace) -> None:
         if other is not None and _same(file, Path(other)):
             name = "--" + option.replace("_", "-")
             raise UsageProblem("--junit", f"{file} is what {name} names", "another file")
-    if keys_directory(args.keys).resolve() in file.resolve().parents:
+    if real_path(keys_directory(args.keys)) in real_path(file).parents:
         raise UsageProblem("--junit", f"{file} is in the key store", "another folder")
     if not file.parent.is_dir():
         what = f"there is no folder {file.parent}"

@@ -33,6 +33,7 @@ from controller.audit.index import NAME, Index, IndexProgress, has_more, open_in
 from controller.audit.proofs import no_progress
 from controller.audit.read.access_log import log_access
 from controller.audit.read.lookup import Selection
+from controller.commands import real_path
 from controller.errors import UsageProblem, printable
 from controller.people import RecordView, entry_for
 from controller.screens.review.view.queries import last_seq
@@ -78,7 +79,7 @@ class FileSource:
         """It is a record, from which cases can be exported, and not a case."""
         self._file = file or record / NAME
         self._looked_at = looked_at or record
-        self.name = printable(self._looked_at.resolve().name)
+        self.name = printable(real_path(self._looked_at).name)
         """Its name for users."""
         self._lock = Lock()
         self._caught_up = float("-inf")
