@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
-.PHONY: fuzz-link fuzz torture flood wheel deps-full clean
+.PHONY: fuzz-link fuzz torture flood wheel lock release deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -69,6 +69,7 @@ fresh: setup ## check that generated files match the code
 	$(BIN)/python -m firmware_protocol.generate --check
 	$(BIN)/python -m firmware_protocol.vectors.make
 	$(BIN)/python -m hil.control.page --check
+	$(BIN)/python -m controller.packaging.lock --check
 
 screenshots: setup ## redraw the README's pictures, and every state of the pages into artifacts/
 	$(BIN)/python -m tests.support.screens.browser.pictures
@@ -120,6 +121,14 @@ flood: setup ## flood a table with connections while a dealer's browser is measu
 wheel: setup ## build the wheel into dist/
 	rm -rf build dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+
+lock: setup ## write requirements.lock: the dependencies of a table, with hashes
+	$(BIN)/python -m controller.packaging.lock
+
+RELEASE_KEY ?= release.key
+RELEASE_NAME ?= $(error name the key: make release RELEASE_KEY=FILE RELEASE_NAME=house.example/release)
+release: setup ## build wheel, locks, SBOM and the signed list of all files into dist/
+	$(BIN)/python -m controller.packaging.release --key "$(RELEASE_KEY)" --name "$(RELEASE_NAME)"
 
 deps-full: ## install the system packages that a full run needs
 ifeq ($(strip $(APT_PACKAGES)),)

@@ -210,6 +210,10 @@ class SigningKey:
         return VerifierKey(self.name, self._public)
 
     @property
+    def public(self) -> Ed25519PublicKey:
+        return self._key.public_key()
+
+    @property
     def cosigner(self) -> VerifierKey:
         """Verifies `cosign`."""
         return VerifierKey(self.name, self._public, KeyKind.COSIGNATURE)

@@ -1,0 +1,1 @@
+"""Builds a release: the lock of the dependencies, the wheel, the SBOM, the signed list."""
