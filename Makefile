@@ -16,7 +16,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
-APT_PACKAGES := gcc g++ strace systemd golang-go golang-golang-x-mod-dev chromium
+APT_PACKAGES := gcc g++ openssl strace systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
 .PHONY: fuzz-link fuzz torture flood wheel lock release deps-full clean
@@ -93,6 +93,7 @@ campaign: setup ## play engines and tables against each other at length (long)
 	    $(BIN)/python -m pytest -q -n 4 --dist worksteal --timeout 0 \
 	    tests/long/campaigns/test_differential_full.py tests/long/campaigns/test_table_rounds_full.py \
 	    tests/long/campaigns/test_scripts_over_wire.py tests/long/campaigns/test_pages_full.py \
+	    tests/long/campaigns/test_every_command.py \
 	    $(PYTEST_ARGS)
 
 # Each run waits most of the time, so all six run in parallel.
