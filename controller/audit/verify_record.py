@@ -1971,7 +1971,8 @@ class Table:
             "shuffler": step in BEFORE_CARDS or s.step == "refill",
             "station": self.game["decisions.by"] == "buttons" and bool(s.seats),
         }
-        stops = device not in s.lost and step != "closed" and needed.get(device, False)
+        needs = event.get("behind", False) or needed.get(device, False)
+        stops = device not in s.lost and step != "closed" and needs
         s.lost = s.lost if device in s.lost else [*s.lost, device]
         if stops:
             self.hold("device_lost", detail=event["why"], device=device)
@@ -2114,7 +2115,7 @@ HoleExposed HoleUnchecked PlayedOutOfTurn / dealer floor / seat?:int / stop_for
 InsuranceDisputed MisdealCalled / dealer floor / seat?:int / stop_for
 FloorCalled / player dealer floor / seat?:int / stop_for
 PlayerAbsent / dealer floor / seat:int / stop_for
-DeviceLost / device / device:string why:string / lose_device
+DeviceLost / device / device:string why:string behind?:bool / lose_device
 DeviceBack / device / device:string agrees:bool / device_back
 CountersAccepted / floor / second?:object|null / accept_device
 ControllerRestarted / device / / stop_for

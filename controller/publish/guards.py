@@ -185,7 +185,8 @@ CONDITIONS: Final[dict[str, str]] = {
     "shuffler_gone_at_shuffle": "the shuffler is lost, and no decks are out of play",
     "device_lost": (
         "it was not gone before, and it is the shoe while one is in play, the shuffler while cards "
-        "are shuffled, or a station with wagers on the felt where decisions come by buttons only"
+        "are shuffled, or a station with wagers on the felt where decisions come by buttons only; "
+        "or any device, if the record ends before events that it was told are stored"
     ),
     "device_lost_aside_at_*": "the device has no part in what happens next",
     "shoe_still_lost": (

@@ -168,6 +168,8 @@ class LinkShown(Struct, frozen=True):
     state: str
     held: str = ""
     """Why its log waits for two people who adopt it; empty while it does not."""
+    why: str = ""
+    """The same as text; empty while its log is not held."""
 
 
 class Health(Struct, frozen=True):

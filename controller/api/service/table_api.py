@@ -138,7 +138,8 @@ class ViewCache:
         table = self._served.table
         stopped = table.shown.stopped
         links = tuple(
-            LinkShown(one.device, one.serial, one.state, one.held) for one in devices_of(table)
+            LinkShown(one.device, one.serial, one.state, one.held, one.why if one.held else "")
+            for one in devices_of(table)
         )
         ready = not stopped and all(one.state == LinkState.READY.value for one in links)
         space = table.space

@@ -209,6 +209,8 @@ def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
     step = s.holds[0].back if s.holds else s.step
     if step is Step.CLOSED:
         return False
+    if e.behind:
+        return True
     if e.device == "shoe":
         return step not in BEFORE
     if e.device == "shuffler":

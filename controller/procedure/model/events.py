@@ -360,8 +360,13 @@ class PlayerAbsent(Event, frozen=True, gc=False):
 
 
 class DeviceLost(Event, frozen=True, gc=False):
+    """A device is gone or cannot be used."""
+
     device: Device
     why: str
+    behind: bool = False
+    """The record ends before events that the device was told are stored: the table is held, at
+    whichever step."""
 
 
 class DeviceBack(Event, frozen=True, gc=False):

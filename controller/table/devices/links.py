@@ -20,6 +20,7 @@ from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
 from drivers import events
 from drivers.devices import LinkState
+from firmware_protocol.host import RingHeld
 from firmware_protocol.messages import DeviceState
 
 CATCH_UP_TIMEOUT: Final = 5.0
@@ -43,6 +44,8 @@ class DeviceStatus(Protocol):
     def state(self) -> LinkState: ...
     @property
     def why(self) -> str: ...
+    @property
+    def held(self) -> RingHeld | None: ...
 
 
 class DeviceLink:
@@ -122,6 +125,9 @@ class DeviceLink:
         if supervisor is None:
             return None
         now = asyncio.get_running_loop().time()
+        if supervisor.held is not None and supervisor.held.is_behind:
+            await self._behind(supervisor.why)
+            return None
         unkept = supervisor.state is LinkState.UNKEPT
         if unkept and (self._table.stopped is not None or self._table.append_seconds):
             # The fault is the record's, and the table knows it. After it, the device has its time.
@@ -145,12 +151,18 @@ class DeviceLink:
         await self._report((fault,), (fault,))  # again, also if it was not found yet
         return None
 
+    async def _behind(self, why: str) -> None:
+        """The record ends before events that the device was told are stored: the table is held at
+        once, until two people decide."""
+        self._lost = True
+        await self._report((self._fault("behind", why),), (self._fault("link"),))
+
     async def _ready(self) -> None:
         wrong: tuple[DeviceFault, ...] = ()
         right: tuple[DeviceFault, ...] = ()
         if self._lost is not False:
             self._lost = False
-            right = (self._fault("link"),)
+            right = (self._fault("link"), self._fault("behind"))
         flags, self._flags = self._flags, None
         repaired, self._repaired = self._repaired, False
         if flags is not None:

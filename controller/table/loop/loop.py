@@ -592,6 +592,7 @@ def _entry(serial: str, adoption: AdoptedRing) -> RecordEntry:
         "oldest": held.oldest,
         "head": held.head,
         "next": adoption.next,
+        "acked": held.acked_seq,
         "two": list(adoption.by),
     }
     return RecordEntry("link", RecordActor("floor", adoption.by[0]), data, cursor=cursor, sign=True)

@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller.procedure.model.events import Actor, Device, DeviceBack, DeviceLost, Event
-from controller.procedure.model.state import State
+from controller.procedure.model.state import State, Step
 
 FaultCause: TypeAlias = Literal[
     "link",
+    "behind",
     "cover",
     "door",
     "jam",
@@ -98,8 +99,11 @@ def next_report(faults: DeviceFaults, s: State) -> Event | None:
     for device in DEVICES:
         actor = Actor("device", device)
         fault = faults.unreported(device)
+        behind = fault is not None and fault.cause == "behind"
+        if behind and s.step is Step.CLOSED:
+            continue  # reported when the table is opened, which it then holds
         if fault is not None and device not in s.lost:
-            return DeviceLost(actor, device, fault.why)
+            return DeviceLost(actor, device, fault.why, behind)
         if device in s.lost and not faults.any_of(device):
             return DeviceBack(actor, device, agrees=True)
     return None

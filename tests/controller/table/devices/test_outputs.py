@@ -38,7 +38,7 @@ from drivers.devices import (
 )
 from drivers.devices.station import LampSetting
 from firmware_protocol.device import CannotDo, Draw, SetJam, ShufflePace
-from firmware_protocol.host import LinkBusy
+from firmware_protocol.host import LinkBusy, RingHeld
 from firmware_protocol.messages import ButtonMask, DeckKind, Lock, LockState, Refusal, Start
 from hil.table.robots.robot import mechanism
 from tests.support.asynchronous import in_turn, raised, simulated, simulated_in
@@ -467,6 +467,7 @@ class Stands:
     def __init__(self, link: DeviceLink) -> None:
         self.state = LinkState.READY
         self.why = ""
+        self.held: RingHeld | None = None
         self._link = link
         link.supervisor = self
 
