@@ -63,8 +63,10 @@ def tampering(scratch: Path, share: int, seed: int) -> Counted:
 
 
 def settlement(scratch: Path, share: int, seed: int) -> Counted:
-    """Single values of decisions altered: both verifiers find what concerns money and cards."""
-    return altered_rounds.alterations(share, seed)
+    """Random rounds settled again, and single values of decisions altered: both verifiers find
+    what concerns money and cards."""
+    settled = altered_rounds.rounds_of_tables(share, seed)
+    return {**settled, **altered_rounds.alterations(share, seed)}
 
 
 def table(scratch: Path, share: int, seed: int) -> Counted:

@@ -21,6 +21,9 @@ from tests.support.procedure.random_games import some_game
 
 GAMES: Final = ("classic", "maxtime", "mega", "sf21x")
 ALTERATIONS: Final = 40_000
+SETTLED: Final = 4_000
+"""Number of rounds that are settled again unaltered."""
+ROUNDS_IN_A_ROW: Final = 10
 PER_ENTRY: Final = 4
 """Alterations of each entry of a random table."""
 ROUNDS: Final = 2
@@ -114,6 +117,22 @@ def _verdict(entry: Entry, other: Entry, path: tuple[Any, ...], ours: bool, repl
         which = "the stand-alone verifier" if ours else "the replay"
         raise Unnoticed(f"only {which} finds {kind} at {path}: {entry.data}\nas {other.data}")
     return "replay" if replay else "neither"
+
+
+def rounds_of_tables(share: int, seed: int) -> dict[str, int]:
+    """Counts rounds of random tables, all of which the stand-alone verifier must accept."""
+    counted: Counter[str] = Counter()
+    table = 0
+    while counted["rounds"] < SETTLED // share:
+        name, table = GAMES[table % len(GAMES)], table + 1
+        game, what = some_game(Random(f"{seed} {table}"), name)
+        ours = Independent(game_of_record(game))
+        for entry in dealt(game, f"{seed} {table}", ROUNDS_IN_A_ROW):
+            wrong = ours.wrong(entry)
+            if wrong:
+                raise Unnoticed(f"{what}, {seed} {table}: {wrong}: {entry}")
+        counted.update(ours.settlement.counts)
+    return {f"{what} settled again": number for what, number in counted.items()}
 
 
 def alterations(share: int, seed: int) -> dict[str, int]:
