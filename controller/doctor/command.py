@@ -185,6 +185,7 @@ CHECKS: Final = (
     DoctorCheck("groups", "the groups of ports", host.groups),
     DoctorCheck("udev", "the rules for ports", host.udev),
     DoctorCheck("probing", "programs that open ports automatically", host.probing),
+    DoctorCheck("debugging", "debuggers of the table's user", host.debugging),
     DoctorCheck("socket", "the control socket", network.control_socket),
     DoctorCheck("control ports", "its ports on this machine", network.control_ports),
     DoctorCheck("pages", "the address of its pages", network.pages),

@@ -30,6 +30,7 @@ from controller.errors import printable
 
 _LISTENS: Final = "0A"
 """TCP_LISTEN in /proc/net/tcp."""
+_PTRACE_SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
 _MAX_SHOWN: Final = 60
 _PSEUDO: Final = "/dev/pts/"
 _MAKERS: Final = frozenset({"/dev/ptmx", "/dev/pts/ptmx"})
@@ -245,6 +246,19 @@ def probing(case: DoctorCase) -> CheckFindings:
     return found(
         f"{', '.join(every)}, which the udev rules keep away" if every else "none", problems
     )
+
+
+def debugging(case: DoctorCase) -> CheckFindings:
+    """A process of the table's user cannot open the daemon's memory while the daemon starts.
+
+    The daemon closes its memory itself, but what was opened before stays open."""
+    scope = (case.machine.text(_PTRACE_SCOPE) or "").strip()
+    if not scope.isdecimal():
+        return skipped("this kernel has no limit for debuggers of the same user (Yama)")
+    if int(scope) > 0:
+        return found(f"limited (kernel.yama.ptrace_scope = {scope})")
+    what = "every process may debug those of the same user until they close their memory"
+    return found(what, [warning(what, case.admin("sysctl", "-w", "kernel.yama.ptrace_scope=1"))])
 
 
 def groups(case: DoctorCase) -> CheckFindings:

@@ -38,6 +38,20 @@ def as_somebody(made: House, *groups: grp.struct_group, within: tuple[int, ...] 
     )
 
 
+@pytest.mark.parametrize(("scope", "verdict"), [("0\n", "warning"), ("1\n", "ok"), ("3\n", "ok")])
+def test_who_may_debug_the_table_while_it_starts(made: House, scope: str, verdict: str) -> None:
+    made.elsewhere(**{"/proc/sys/kernel/yama/ptrace_scope": scope})
+    check = made.check("debugging")
+    assert check.verdict == verdict
+    if verdict == "warning":
+        assert "sysctl -w kernel.yama.ptrace_scope=1" in str(check.problems[0].commands)
+
+
+def test_a_kernel_without_yama_is_not_checked(made: House) -> None:
+    made.elsewhere()
+    assert made.check("debugging").verdict == "skipped"
+
+
 # --- users and groups -------------------------------------------------------------------------
 
 
