@@ -16,7 +16,8 @@ from controller.audit.format.records import KINDS
 from controller.audit.format.segments import segment_file
 from controller.audit.read.reader import segments
 from controller.audit.verify import INVALID, WitnessedCheckpoint, seen_by_witness, verify
-from tests.support.audit.record.forging import Json, Original, forged, original, read
+from tests.support.audit.record.forging import Original, forged, original, read
+from tests.support.audit.record.resigning import Json
 from tests.support.audit.record.table import begun, device_report, note
 from tests.support.audit.tools.outside import WITNESS
 from tests.support.audit.tools.signers import SECONDS

@@ -1,12 +1,12 @@
 """Forges records with valid CRCs, chains and trees, and, with the keys, valid signatures.
 
-The segment is rewritten frame by frame; unchanged records keep their bytes.
+Unchanged records keep their bytes.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest import mock
@@ -15,39 +15,24 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import convert
 
 from controller.audit.format.hole_cards import NONCE_SIZE, CardOpening, commitment
-from controller.audit.format.merkle import Span, leaf_hash
 from controller.audit.format.notes import TABLE_KEY as TABLE_SUFFIX
-from controller.audit.format.notes import (
-    Checkpoint,
-    SigningKey,
-    certificate,
-    format_note,
-    table_name,
-)
+from controller.audit.format.notes import SigningKey
 from controller.audit.format.records import DeviceCursor
-from controller.audit.format.segments import chain_start, chained, pack, pack_header, segment_file
 from controller.audit.log import checkpoints
 from controller.audit.read.reader import segments
 from controller.audit.simulate import SCRIPTS, Recorder, play_recorded
 from controller.sim.scripts.runner import procedure_for
 from tests.support.audit.record.dealing import keyring
+from tests.support.audit.record.resigning import Entry, Json, Keys, put_together, taken_apart
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.record.table import TABLE_KEY
 from tests.support.sim.a_round import ROUND, action, changed
 
-Json = dict[str, Any]
 Change = Callable[[list[Json]], None]
 """Changes the records in place."""
 
 SIZE: Final = 256 * 1024
 """Size of the single segment."""
-
-
-class Keys(NamedTuple):
-    """The keys of an attacker who controls the table's computer."""
-
-    boot: Ed25519PrivateKey
-    table: Ed25519PrivateKey
 
 
 class Original(NamedTuple):
@@ -86,7 +71,7 @@ def original(folder: Path) -> Original:
             result = play_recorded(recorder, scripted, None, procedure_for(scripted, {}))
             assert result.ok, result.failures
     (boot,) = (key for name, key in keys.items() if not name.endswith(TABLE_SUFFIX))
-    return Original(place, Keys(boot, TABLE_KEY))
+    return Original(place, Keys(TABLE_KEY, lambda _: boot))
 
 
 def read(place: Path) -> list[bytes]:
@@ -97,48 +82,14 @@ def read(place: Path) -> list[bytes]:
 
 def forged(from_: Path, to: Path, change: Change, keys: Keys | None) -> Path:
     """A changed copy. Without keys, signed notes stay unchanged."""
-    before = [json.loads(data) for data in read(from_)]
-    records = [dict(record) for record in json.loads(json.dumps(before))]
+    draft = taken_apart(from_, "forged")
+    records = [deepcopy(entry.record) for entry in draft.entries]
     change(records)
-    _number_anew(records)
+    entries = tuple(Entry(record, record["seq"], 1) for record in records)
     shutil.copytree(from_, to)
-    origin = records[0]["data"]["origin"]
-    tree, chain = Span(), chain_start(origin)
-    body = bytearray(pack_header(1, SIZE))
-    opened = 0
-    for record in records:
-        seq = record["seq"]
-        opened = seq if record["kind"] == "opened" else opened
-        if keys is not None:
-            _sign_anew(record, keys, origin, tree, opened)
-        data = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
-        leaf = leaf_hash(data)
-        chain = chained(chain, leaf)
-        tree.add(leaf)
-        body += pack(seq, seq - 1, chain, data)
-    segment_file(to, 1).write_bytes(body.ljust(SIZE, b"\0"))
-    assert len(body) <= SIZE
+    for name, data in put_together(replace(draft, entries=entries), keys).items():
+        (to / name).write_bytes(data)
     return to
-
-
-def _number_anew(records: list[Json]) -> None:
-    moved: dict[int, int] = {}
-    for seq, record in enumerate(records, 1):
-        moved.setdefault(record["seq"], seq)
-        record["seq"] = seq
-        if "cause" in record:
-            record["cause"] = moved.get(record["cause"], record["cause"])
-
-
-def _sign_anew(record: Json, keys: Keys, origin: str, tree: Span, opened: int) -> None:
-    if record["kind"] == "checkpoint":
-        text = Checkpoint(origin, tree.end, tree.root()).text()
-        record["data"]["note"] = format_note(text, SigningKey(origin, keys.boot).sign(text))
-    if record["kind"] == "certificate":
-        table = SigningKey(table_name(origin), keys.table)
-        record["data"]["note"] = certificate(
-            origin, record["boot"], keys.boot.public_key().public_bytes_raw(), opened, table
-        )
 
 
 # --- finding one's way ------------------------------------------------------------------------

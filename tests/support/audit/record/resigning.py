@@ -9,16 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from controller.audit.format.merkle import EMPTY_ROOT, Span, leaf_hash
 from controller.audit.format.notes import (
+    TITLE,
     SignedNote,
     SigningKey,
+    VerifierKey,
     base64,
+    parse_base64,
     parse_checkpoint,
     parse_note,
     table_name,
@@ -44,12 +47,21 @@ SPARE: Final = 640
 
 
 @cache
-def boot_key(boot: str) -> Ed25519PrivateKey:
-    """The key of a boot of this name."""
+def _boot_key(boot: str) -> Ed25519PrivateKey:
+    """A key for a boot of this name."""
     return Ed25519PrivateKey.from_private_bytes(sha256(f"boot {boot}".encode()).digest())
 
 
-TABLE: Final = Ed25519PrivateKey.from_private_bytes(sha256(b"a table").digest())
+class Keys(NamedTuple):
+    """The keys of somebody who controls the table's computer."""
+
+    table: Ed25519PrivateKey
+    boot: Callable[[str], Ed25519PrivateKey]
+    """By the name of a boot."""
+
+
+ANY_KEYS: Final = Keys(Ed25519PrivateKey.from_private_bytes(sha256(b"a table").digest()), _boot_key)
+"""Keys for a record of which nobody has the keys."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +126,7 @@ class Signing:
     """What is known where an entry is written: what its change can sign with."""
 
     origin: str
+    keys: Keys | None
     tree: Span
     chain: bytes
     roots: dict[int, bytes]
@@ -134,10 +147,12 @@ class Signing:
         return f"{text}\n{self.line(text, boot)}"
 
     def line(self, text: str, boot: str) -> str:
-        return _line(SigningKey(self.origin, boot_key(boot)), text)
+        assert self.keys is not None
+        return _line(SigningKey(self.origin, self.keys.boot(boot)), text)
 
     def by_table(self, text: str) -> str:
-        return f"{text}\n{_line(SigningKey(table_name(self.origin), TABLE), text)}"
+        assert self.keys is not None
+        return f"{text}\n{_line(SigningKey(table_name(self.origin), self.keys.table), text)}"
 
     def text(self, size: int) -> str:
         root = EMPTY_ROOT if size == 0 else self.roots.get(size, self.tree.root())
@@ -226,11 +241,8 @@ def _retired(file: Path) -> Json:
 
 def _certified(note: str, signers: dict[bytes, str]) -> None:
     """Note which boot has the key of a certificate."""
-    import base64 as decode
-
     _, origin, boot, public, _ = parse_note(note).text[:-1].split("\n")
-    key = b"\1" + decode.b64decode(public)
-    signers[sha256(origin.encode() + b"\n" + key).digest()[:4]] = boot
+    signers[VerifierKey(origin, parse_base64(public)).key_id] = boot
 
 
 def _signer(note: str, signers: Mapping[bytes, str]) -> str:
@@ -244,13 +256,14 @@ def _signer(note: str, signers: Mapping[bytes, str]) -> str:
 class _Writer:
     """Writes the files of a draft."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, keys: Keys | None) -> None:
         start = draft.start
         self._draft = draft
         self._seq, self._number = start.seq, start.segment - 1
         chain = chain_start(draft.origin) if start.seq == 0 else start.chain
         tree = Span.of(0, start.seq, start.frontier)
-        self._now = Signing(draft.origin, tree, chain, {start.seq: tree.root()}, {})
+        self._anew = _ANEW if keys else {"snapshot": _Writer._snapshot}
+        self._now = Signing(draft.origin, keys, tree, chain, {start.seq: tree.root()}, {})
         first = draft.entries[0].record["data"]
         if start.seq:
             self._now.opened, self._now.cursors = first["opened"], dict(first["cursors"])
@@ -289,8 +302,8 @@ class _Writer:
         if record["boot"] != now.boot:
             end = self._number, HEADER_SIZE + len(self._body)
             now.boot, now.former, now.end = record["boot"], seq - 1, end
-        if record["kind"] in _ANEW:
-            _ANEW[record["kind"]](self, record, entry)
+        if record["kind"] in self._anew:
+            self._anew[record["kind"]](self, record, entry)
         made: Json | bytes = record
         if entry.change is not None:
             made = entry.change(record, now)
@@ -338,7 +351,7 @@ class _Writer:
         if "opened" in data:
             data["opened"] = self._identity(now.opened or data["opened"])
         if "certificate" in data:
-            if not now.boots:  # of a boot before the first segment
+            if not now.boots and now.keys:  # of a boot before the first segment
                 data["certificate"] = now.certificate = self._certificate(data["certificate"])
             data["certificate"] = now.certificate
         data["cursors"] = now.cursors
@@ -347,19 +360,25 @@ class _Writer:
         record["data"] = {**self._identity(record["data"]), "last": self._now.former}
 
     def _identity(self, data: Json) -> Json:
-        key = SigningKey(table_name(self._now.origin), TABLE)
+        if self._now.keys is None:
+            return data
+        key = SigningKey(table_name(self._now.origin), self._now.keys.table)
         return {**data, "table_key": str(key.verifier)}
 
     def _certificate_record(self, record: Json, entry: Entry) -> None:
-        note = self._certificate(record["data"]["note"])
-        record["data"] = {"note": note}
+        opened = self._now.boots.get(record["boot"], self._now.former + 1)
+        record["data"] = {"note": self._certified(record["boot"], opened)}
 
     def _certificate(self, note: str) -> str:
         """The same, of the new key of its boot."""
-        title, origin, boot, _, seq = parse_note(note).text[:-1].split("\n")
-        opened = self._now.boots.get(boot, int(seq))
-        public = base64(boot_key(boot).public_key().public_bytes_raw())
-        return self._now.by_table(f"{title}\n{origin}\n{boot}\n{public}\n{opened}\n")
+        _, _, boot, _, seq = parse_note(note).text[:-1].split("\n")
+        return self._certified(boot, self._now.boots.get(boot, int(seq)))
+
+    def _certified(self, boot: str, opened: int) -> str:
+        now = self._now
+        assert now.keys is not None
+        public = base64(now.keys.boot(boot).public_key().public_bytes_raw())
+        return now.by_table(f"{TITLE}\n{now.origin}\n{boot}\n{public}\n{opened}\n")
 
     def _checkpoint(self, record: Json, entry: Entry) -> None:
         text = self._now.text(self._size(record))
@@ -369,12 +388,14 @@ class _Writer:
         record["data"] = {"note": self._now.cosigned(self._size(record), entry.signer)}
 
     def _size(self, record: Json) -> int:
-        size: int = int(record["data"]["note"].split("\n")[1])
-        moved: int = self._now.moved.get(size, record["seq"] - 1)
-        return moved
+        lines = str(record["data"].get("note")).split("\n")
+        size = int(lines[1]) if len(lines) > 1 and lines[1].isdecimal() else 0
+        return self._now.moved.get(size, self._seq - 1)
 
     def _tail(self, record: Json, entry: Entry) -> None:
         now, data = self._now, record["data"]
+        if data.get("file") not in self._draft.tails:
+            return
         segment, offset = now.end[0] - entry.behind[0], now.end[1] - entry.behind[1]
         record["data"] = data = {**data, "segment": segment, "offset": offset}
         kept = {name: value for name, value in data.items() if name != "file"}
@@ -430,9 +451,9 @@ def _frame(data: bytes, *, seq: int, durable: int, chain: bytes, crc: int) -> by
     return HEAD.pack(len(data), check, seq, durable, chain) + data
 
 
-def put_together(draft: Draft) -> Files:
-    """The files of a record, with everything computed and signed anew."""
-    return _Writer(draft).written()
+def put_together(draft: Draft, keys: Keys | None = ANY_KEYS) -> Files:
+    """The files of a record, with everything computed anew; without keys nothing is signed."""
+    return _Writer(draft, keys).written()
 
 
 def save(files: Mapping[str, bytes], place: Path) -> Path:
