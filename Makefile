@@ -106,7 +106,9 @@ fuzz-link: setup ## a million random steps of link, faulty line and device (long
 	$(BIN)/python -m tests.long.fuzz.link --steps $(FUZZ_STEPS) --jobs 2
 
 FUZZ_SECONDS ?= 60
-fuzz: setup ## guided fuzzing of all decoders, FUZZ_SECONDS for each target (long)
+FUZZ_RECORDS ?= 20000
+fuzz: setup ## fuzzing of all decoders, FUZZ_SECONDS each, and of both verifiers (long)
+	$(BIN)/python -m tests.long.fuzz.records --cases $(FUZZ_RECORDS) --jobs 2
 	$(BIN)/python -m tests.long.fuzz.decoders --seconds $(FUZZ_SECONDS)
 
 TORTURE_SHARE ?= 1

@@ -72,6 +72,7 @@ class Verdicts(NamedTuple):
 
 
 USAGE: Final = 2
+NO_RECORD: Final = "NoRecord"
 CRASH: Final = 70
 CRASHES: Final = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NoteProblem, OSError),
@@ -130,7 +131,7 @@ def judged(files: Files, place: Path) -> Verdicts:
         report = verify(place)
         ours, findings = report.code, tuple(one.what for one in report.findings)
     except RecordProblem as problem:
-        ours, findings = USAGE, (f"{type(problem).__name__}: {problem}",)
+        ours, findings = USAGE, (type(problem).__name__,)
     except CRASHES as problem:
         ours, findings = CRASH, (f"TRACEBACK {type(problem).__name__}: {problem}",)
     try:
@@ -149,8 +150,8 @@ def classified(made: Mutation, said: Verdicts) -> str:
         return "DIFFERENT traceback"
     if ours == theirs or {ours, theirs} == {0, 3}:
         return f"{ours} {theirs}"
-    if ours == USAGE and not any(name.startswith("segments/0") for name in made.draft.files):
-        return f"{ours} {theirs}"
+    if said.findings[:1] == (NO_RECORD,):
+        return f"{ours} {theirs} without a segment"
     by_replay = all(map(_BY_REPLAY.match, said.findings))
     if ours == INVALID and by_replay and not made.same:
         return f"{ours} {theirs} by replay"
