@@ -86,7 +86,7 @@ RECORD = (
     "cursor?:object data:object"
 )
 BY = "role:role name:string seat?:integer"
-CURSOR = "device:string epoch:u32 seq:u32 chain:hex16 boot:string|integer t_us:integer"
+CURSOR = "device:string epoch:u32 seq:u32 chain:hex16 boot:integer t_us:integer"
 DATA = {
     "snapshot": "origin:string segment:integer chain:hex64 frontier:hex64[] opened?:object "
     "certificate?:string cursors:object state:object|null",
@@ -228,7 +228,7 @@ def _record(data: bytes) -> Json:
         _shaped(record["cursor"], "cursor", CURSOR)
     _shaped(record["data"], f"the data of {kind}", DATA[kind], ordered=False)
     for serial, cursor in record["data"].get("cursors", {}).items() if kind == "snapshot" else ():
-        _shaped(cursor, f"the cursor of {serial}", CURSOR)
+        _shaped(cursor, f"the cursor of {serial}", CURSOR, ordered=False)
         if cursor["device"] != serial:
             raise Wrong(f"the cursor of {serial} is one of {cursor['device']}")
     opened = record["data"] if kind == "opened" else record["data"].get("opened")
@@ -2393,16 +2393,16 @@ class Reading:
             name = f"retired/{path.name}"
             line, _, rest = _text(path, MOST_RETIRED).partition("\n")
             try:
-                said = json.loads(line, object_pairs_hook=_members, parse_float=_no_integer)
-            except ValueError as problem:
-                raise Wrong(f"{name}: JSON: {problem}") from None
-            _shaped(said, name, RETIRED)
+                said = _json(line.encode())
+            except Wrong as problem:
+                raise Wrong(f"{name}: {problem}") from None
+            _shaped(said, name, RETIRED, ordered=False)
             for shape, parts in ((STEP, said["tree"]), (DOWN, [*said["drawn"], said["hole"]])):
                 for part in parts:
                     if part is not None:
-                        _shaped(part, name, shape)
+                        _shaped(part, name, shape, ordered=False)
                         if part.get("cursor"):
-                            _shaped(part["cursor"], name, CURSOR)
+                            _shaped(part["cursor"], name, CURSOR, ordered=False)
             pairs = (said["segments"], said["records"], said["rounds"], said["days"])
             if any(len(pair) != 2 for pair in pairs) or not said["tree"]:
                 raise Wrong(f"{name}: a first and a last are two, and its tree has a step")

@@ -337,6 +337,13 @@ def _is_plain(data: bytes) -> bool:
         return False
 
 
+class _Cursors(Struct, frozen=True, gc=False):
+    cursors: dict[str, StrictCursor]
+
+
+_CURSORS: Final = msgspec.json.Decoder(_Cursors)
+
+
 def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
     """Yield the errors of a segment's snapshot that can be seen in it alone. `said` is the decoded
     `data`."""
@@ -348,6 +355,10 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
         yield "a hash in the snapshot that is not 64 digits 0 to 9 and a to f"
     if any(device != at.device for device, at in said.cursors.items()):
         yield "a cursor in the snapshot under another device's name"
+    try:
+        _CURSORS.decode(data)
+    except UNREADABLE as problem:
+        yield f"snapshot: a cursor of a device: {problem}"
     if not all(HEX16.fullmatch(at.chain) for at in said.cursors.values()):
         yield "the chain of a cursor in the snapshot that is not 16 digits 0 to 9 and a to f"
     if said.opened:

@@ -31,6 +31,7 @@ from controller.audit.format.notes import (
     verify_note,
 )
 from controller.audit.format.records import ChainPosition, DeviceCursor
+from controller.audit.format.validation import wrong_json
 from controller.audit.read.signatures import check_table_key, signed_checkpoint
 
 RETIRED: Final = "retired"
@@ -160,7 +161,10 @@ def _kept(file: Path) -> RetirementFile:
     try:
         with file.open("rb") as opened:
             line, _, rest = opened.read(_MAX_FILE_BYTES).partition(b"\n")
-        said, note = msgspec.json.decode(line, type=Retirement), rest.decode()
+        wrong, note = wrong_json(line), rest.decode()
+        if isinstance(wrong, str):
+            return RetirementFile(name, number, None, "", "", wrong)
+        said = msgspec.json.decode(line, type=Retirement)
     except OSError as problem:
         return RetirementFile(name, number, None, "", "", f"cannot be read: {problem.strerror}")
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:

@@ -263,9 +263,9 @@ class RetiredSegments:
         self.kept: list[RetirementFile] = retirement_files(record)
         self._last = self.kept[-1] if self.kept else None
         ends = 0 if self._last is None or self._last.said is None else self._last.number
-        over = [number for number in there if number <= ends]
+        over = [number for number in there if 0 < number <= ends]
         cut = bool(over) and (there[0] > 1 or over[-1] != ends) and len(over) < len(there)
-        self.left = [number for number in there if not cut or number > ends]
+        self.left = [number for number in there if not cut or number not in over]
         """The segments that are the record."""
         self.over = over
         """Segments that should have been removed."""

@@ -21,7 +21,7 @@ from controller.audit.errors import RecordProblem
 from controller.audit.format.hole_cards import SealProblem
 from controller.audit.format.notes import NoteProblem
 from controller.audit.format.validation import WrongData
-from controller.audit.verify import INVALID, verify
+from controller.audit.verify import INCOMPLETE, INVALID, verify
 from tests.long.fuzz.records.bases import drafts
 from tests.long.fuzz.records.mutations import STRUCTURE, Mutation
 from tests.long.fuzz.records.signed import MUTATIONS
@@ -63,6 +63,7 @@ class Verdicts(NamedTuple):
 
     ours: int
     findings: tuple[str, ...]
+    unchecked: tuple[str, ...]
     theirs: int
     wrong: str
 
@@ -127,9 +128,11 @@ def mutated(bases: list[Draft], seed: int, case: int) -> Mutation:
 def judged(files: Files, place: Path) -> Verdicts:
     """Both verdicts; any other exception than those of the commands is one of them too."""
     save(files, place)
+    unchecked: tuple[str, ...] = ()
     try:
         report = verify(place)
-        ours, findings = report.code, tuple(one.what for one in report.findings)
+        findings = tuple(one.what for one in report.findings)
+        ours, unchecked = report.code, report.unchecked
     except RecordProblem as problem:
         ours, findings = USAGE, (type(problem).__name__,)
     except CRASHES as problem:
@@ -140,7 +143,7 @@ def judged(files: Files, place: Path) -> Verdicts:
     except CRASHES as problem:
         theirs, wrong = CRASH, f"TRACEBACK {type(problem).__name__}: {problem}"
     shutil.rmtree(place)
-    return Verdicts(ours, findings, theirs, wrong)
+    return Verdicts(ours, findings, unchecked, theirs, wrong)
 
 
 def classified(made: Mutation, said: Verdicts) -> str:
@@ -155,7 +158,19 @@ def classified(made: Mutation, said: Verdicts) -> str:
     by_replay = all(map(_BY_REPLAY.match, said.findings))
     if ours == INVALID and by_replay and not made.same:
         return f"{ours} {theirs} by replay"
+    of_play = made.place.startswith(_OF_PLAY) and not made.same
+    if (ours, theirs) == (INCOMPLETE, INVALID) and of_play and _other_code(said):
+        return f"{ours} {theirs} by other code"
     return f"DIFFERENT {ours} {theirs}"
+
+
+_OF_PLAY: Final = ("decision", "refusal", "opened", "snapshot: data.state")
+"""Places of what only those judge who know the procedure."""
+
+
+def _other_code(said: Verdicts) -> bool:
+    """Whether our program says that it did not repeat the decisions: other code made them."""
+    return any("decisions and refusals were made by" in one for one in said.unchecked)
 
 
 # --- cases that are kept ----------------------------------------------------------------------
