@@ -51,7 +51,7 @@ OURS = re.compile(  # what lies in a record's directory
 TABLE_PUB = re.compile(
     r"# public key of a table \(Ed25519\); fingerprint ([0-9A-F-]{39})\n([^\n]{1,100})\n?"
 )
-SECOND, DAY = 1_000_000_000, 86_400_000_000  # of mono, of utc
+SECOND, MINUTE, DAY = 1_000_000_000, 60_000_000, 86_400_000_000  # of mono, of utc
 Json = dict[str, Any]
 
 
@@ -85,7 +85,7 @@ RECORD = (
     "round:integer kind:string by:object sw:hex16 conf:hex16 proc:hex16 cause?:integer "
     "cursor?:object data:object"
 )
-BY = "role:role name:string seat?:integer"
+BY, PERSON = "role:role name:string seat?:integer", "role:role name:string seat?:int"
 CURSOR = "device:string epoch:u32 seq:u32 chain:hex16 boot:integer t_us:integer"
 DATA = {
     "snapshot": "origin:string segment:integer chain:hex64 frontier:hex64[] opened?:object "
@@ -2217,11 +2217,11 @@ class Settlement:
             self.unknown(f"the event {kind}")
         shape = f"type:string actor?:object {EVENTS[kind][1]}"
         _shaped(event, "the event", f"{shape} *", ordered=False)
-        more = [name for name in event if f" {name}" not in f" {shape}".replace("?", "")]
+        more = [name for name in event if name not in [bare for _, bare, _ in _fields(shape)]]
         if more:
             self.unknown(f"the field {more[0]}")
         for who in (event.get("actor"), event.get("second")):
-            _shaped(who or by, "a person", "role:role name:string seat?:int")
+            _shaped(who or by, "a person", PERSON, ordered=False)
         if not _same({"seat": 0, **(event.get("actor") or by)}, {"seat": 0, **by}):
             raise Wrong("is by another person than its record")
         if record["kind"] == "refusal":
@@ -2301,7 +2301,7 @@ def _day_starts(starts: tuple[int, int], day: str, utc: int) -> tuple[int, int]:
     except ValueError:
         raise Wrong(f"the gaming day {day} is no date") from None
     found = max(starts[0], since - DAY + 1), min(starts[1], since)
-    if found[0] > found[1]:
+    if -(-found[0] // MINUTE) > found[1] // MINUTE:  # days start at a whole one
         raise Wrong(f"the gaming day is {day}, utc is of another one")
     return found
 

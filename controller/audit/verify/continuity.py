@@ -350,15 +350,16 @@ class _Effects(Struct, frozen=True):
     effects: list[_Effect] = []
 
 
-def _begins_round(row: Strict, number: int) -> bool:
-    """Whether the wagers of this round are locked in the record."""
-    if row.kind != "decision" or row.round != number:
-        return False
+def _locked(row: Strict) -> list[Any]:
+    """The rounds whose wagers are locked in the record."""
+    data = row.bytes if row.kind == "decision" else b""
+    if b"WagersLocked" not in data and b"\\" not in data:
+        return []
     try:
-        found = msgspec.json.decode(row.bytes, type=_Effects).effects
+        found = msgspec.json.decode(data, type=_Effects).effects
     except UNREADABLE:
-        return False
-    return [one.round for one in found if one.type == "WagersLocked"] == [number]
+        return []
+    return [one.round for one in found if one.type == "WagersLocked"]
 
 
 class Continuity:
@@ -373,7 +374,6 @@ class Continuity:
         self._cursors: dict[str, StrictCursor | DeviceCursor] = dict(cursors)
         self._day = ""
         self._days: dict[str, int | None] = {}
-        """utc at which a date begins."""
         self.mono = 0
         """`mono` of the last record."""
         self.tick = ClockReading("", 0, 0, True)
@@ -526,17 +526,18 @@ class Continuity:
         return common_starts(self.starts, (last - begin - DAY_US + 1, first - begin))
 
     def _rounds(self, rows: Sequence[Strict]) -> tuple[int, int] | None:
-        """The round after these records, and when it began; None if one of them is not in the round
-        that is due."""
+        """The round after these records, and when it began; None if one is of another round."""
         current, began = self.round, self._began
         for row in rows:
-            if row.round == current:
-                continue
-            if _begins_round(row, current + 1):
+            if locked := _locked(row):
+                if not locked == [row.round] == [current + 1]:
+                    return None
                 current, began = row.round, row.mono
             elif row.round > current and not self._decided and row.kind != "decision":
                 current = row.round  # the first decision shows whether that is right
-            elif row.mono != began or row.kind in DECIDED or row.round != current - 1:
+            elif row.round != current and (
+                row.mono != began or row.kind in DECIDED or row.round != current - 1
+            ):
                 return None
         return current, began
 
@@ -586,9 +587,9 @@ def _adopted(row: Strict) -> str | None:
         return None
     try:
         found = msgspec.json.decode(row.bytes, type=_Link)
+        return str(found.device) if found.what == "adopted" else None
     except UNREADABLE:
         return None
-    return str(found.device) if found.what == "adopted" else None
 
 
 def _step_error(device: str, before: int, seq: int) -> str:

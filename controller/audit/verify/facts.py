@@ -77,12 +77,14 @@ class ClockReading(Struct, frozen=True, gc=False):
 DayStarts: TypeAlias = tuple[int, int]
 """The first and the last microsecond after midnight at which the gaming day may start."""
 DAY_US: Final = 86_400_000_000
+_MINUTE_US: Final = 60_000_000
 ANY_START: Final = (0, DAY_US - 1)
 
 
 def common_starts(one: DayStarts, other: DayStarts) -> DayStarts | None:
+    """None if no whole minute is in both."""
     found = max(one[0], other[0]), min(one[1], other[1])
-    return found if found[0] <= found[1] else None
+    return found if -(-found[0] // _MINUTE_US) <= found[1] // _MINUTE_US else None
 
 
 class BootState(Struct):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.support.audit.record.resigning import (
 )
 from tests.support.audit.record.scripted import read_rounds, record_all
 from tests.support.audit.record.table import begun, device_report
+from tests.support.audit.tools.by_page import started
 from tests.support.audit.verifying import read_independently
 from tests.support.sim.a_round import ROUND
 
@@ -251,3 +253,22 @@ def test_an_opened_record_names_its_game_behind_its_code(reported: Draft, tmp_pa
     for name, form in forms:
         draft = changed(reported, at, as_bytes(form))
         assert verdicts(draft, tmp_path / name) == (1, 1), name
+
+
+def test_gaming_days_start_at_a_whole_minute(reported: Draft, tmp_path: Path) -> None:
+    """So the first record of a boot is of the same day as the next one, a millisecond later."""
+    day = reported.entries[0].record["day"]
+    before = (date.fromisoformat(day) - timedelta(1)).isoformat()
+    for kind in ("snapshot", "opened"):
+        at = [one.record["kind"] for one in reported.entries].index(kind)
+        draft = changed(reported, at, lambda record, _: {**record, "day": before})
+        assert verdicts(draft, tmp_path / kind) == (1, 1)
+
+
+def test_no_round_is_begun_before_its_wagers_are_locked(tmp_path: Path) -> None:
+    """Also by a program that does not repeat the decisions."""
+    pen = started()
+    pen.write("note", {"text": "x"}, round=1)
+    pen.lock()
+    place = pen.end(tmp_path)
+    assert (verify(place).code, read_independently(place)["exit"]) == (1, 1)

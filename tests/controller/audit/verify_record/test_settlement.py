@@ -11,7 +11,6 @@ import pytest
 from controller.audit.verify import INVALID, verify
 from tests.long.torture.altered_rounds import of_a_table
 from tests.support.audit.record.forging import (
-    Json,
     Original,
     at_effect,
     at_event,
@@ -19,6 +18,7 @@ from tests.support.audit.record.forging import (
     original,
     read,
 )
+from tests.support.audit.record.resigning import Json
 from tests.support.audit.settling import Independent, dealt, game_of_record
 from tests.support.audit.verifying import read_independently
 from tests.support.procedure.random_games import some_game
