@@ -16,7 +16,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 
 # Debian and Ubuntu packages that a full run needs beyond Python, git and make.
-APT_PACKAGES := gcc g++ openssl strace systemd golang-go golang-golang-x-mod-dev chromium
+APT_PACKAGES := gcc g++ openssl strace e2fsprogs systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
 .PHONY: fuzz-link fuzz torture flood wheel lock release deps-full clean

@@ -47,6 +47,13 @@ class Disk:
         """Make the file's bytes and size durable."""
         os.fdatasync(fd)
 
+    def drop_cached(self, file: Path) -> None:
+        """Have a file read from the disk, not from the page cache, which keeps what a failed sync
+        did not write. What a killed process has written is made durable before."""
+        with open_regular(file) as opened:
+            os.fdatasync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
     def free_bytes(self, fd: int) -> int:
         """Bytes that this user may still write to the file's disk; very many if it cannot say."""
         about = os.fstatvfs(fd)

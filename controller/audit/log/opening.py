@@ -23,6 +23,7 @@ from controller.audit.errors import (
     RecordDamaged,
     RecordsMissing,
     cannot_read,
+    disk_fails,
 )
 from controller.audit.files import (
     DIRECTORY_MODE,
@@ -46,7 +47,7 @@ from controller.audit.format.records import (
     TailData,
     encode,
 )
-from controller.audit.format.segments import DIRECTORY, LARGEST, SPARE, numbers
+from controller.audit.format.segments import DIRECTORY, LARGEST, SPARE, numbers, segment_file
 from controller.audit.format.tail import WRONG, Tail, TailVerdict
 from controller.audit.read.reader import (
     ASK,
@@ -200,6 +201,14 @@ class RecordOpening:
             )
 
     def _read(self, number: int, table: str) -> None:
+        file = segment_file(self.record, number)
+        try:
+            self.disk.drop_cached(file)
+        except OSError as problem:
+            broken = disk_fails(file, problem)
+            if broken is not None:
+                raise broken from None
+            # otherwise the file cannot be opened, which the reader reports
         segment = self.segment = read_segment(self.record, number)
         self.records = [record_of(segment.file, frame) for frame in segment.frames]
         found = self.records[0].table

@@ -20,7 +20,7 @@ from typing import Final
 from tests.long.torture import altered, altered_rounds, whole_table
 from tests.long.torture.kills import KILL, all_injected, killed_under_load, stalled
 from tests.support.audit.record.power import states
-from tests.support.system.disks import can_mount, run_scenario
+from tests.support.system.disks import can_mount_images, run_scenario
 
 STATES: Final = 10_000
 KILLS: Final = 200
@@ -113,8 +113,9 @@ def main() -> int:
         if name == "calls" and shutil.which("strace") is None:
             print("calls: not tried: there is no strace here (make deps-full)", file=sys.stderr)
             return 1
-        if name == "disks" and not can_mount():
-            print("disks: not tried: they need root, and unshare(1), to mount", file=sys.stderr)
+        if name == "disks" and not can_mount_images():
+            why = "they need root, loop devices and e2fsprogs (make deps-full)"
+            print(f"disks: not tried: {why}", file=sys.stderr)
             return 1
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="torture-") as scratch:

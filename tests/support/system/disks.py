@@ -19,14 +19,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from controller.audit.errors import DiskFull
+from controller.audit.errors import DiskFull, LogFailed
 from controller.audit.files import Disk
 from controller.audit.format.segments import spare_file
 from controller.audit.read.reader import records
 from controller.audit.verify import verify
 from hil.table.robots import ApiProblem, Console, Robot, RobotOptions, Unreachable, open_console
 from hil.table.setup import FEW, DidNotServe, Stage, example, staged, until
-from tests.support.audit.record.table import begun, note
+from tests.support.audit.record.table import SMALL, begun, note
 from tests.support.paths import ROOT
 from tests.support.table.simulated.serving import Policy
 
@@ -62,6 +62,12 @@ def can_mount() -> bool:
         ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False
     )
     return tried.returncode == 0
+
+
+def can_mount_images() -> bool:
+    """Whether it may also mount a file as a disk."""
+    tools = all(shutil.which(name) for name in ("mkfs.ext4", "e2fsck", "fallocate"))
+    return tools and Path("/dev/loop-control").exists() and can_mount()
 
 
 def run_scenario(name: str, folder: Path) -> dict[str, int]:
@@ -124,6 +130,11 @@ class ImageDisk:
     def abort(self) -> None:
         """What the kernel does at an error: remount it read-only."""
         _run("mount", "-o", "remount,abort", self.place)
+
+    def dig(self) -> None:
+        """Give the space of all zeros back, as a thin disk may: then writing there needs space."""
+        os.sync()
+        _run("fallocate", "--dig-holes", self._image)
 
     def repair(self) -> None:
         _run("umount", self.place)
@@ -324,12 +335,39 @@ async def segments(folder: Path) -> dict[str, int]:
     return {"full disks": 2, "records": check_record(record, [count])}
 
 
+async def unwritten(folder: Path) -> dict[str, int]:
+    """A sync fails, and the page cache keeps what the disk does not have. The next start reads the
+    disk, and goes on without what was not acknowledged."""
+    memory = MemoryDisk(folder / "memory", 24 * 1024)
+    disk = ImageDisk(folder / "disk", memory.place / "image", 64)
+    record = disk.place / "record"
+    log = begun(record, disk=Disk(), size=16 * SMALL)
+    for number in range(20):
+        log.write([note(f"{number}", 500)])
+    acknowledged = log.sign().seq
+    disk.dig()
+    memory.fill()
+    failed = None
+    try:
+        for number in range(20, 80):
+            acknowledged = log.write([note(f"{number}", 3000)])[0].seq
+    except LogFailed as problem:
+        failed = problem.first
+    log.release()
+    check(isinstance(failed, OSError), f"no sync has failed, but {failed}")
+    memory.resize(256 * 1024)
+    begun(record, disk=Disk()).close()
+    length = check_record(record, [acknowledged])
+    return {"failed syncs": 1, "records": length}
+
+
 SCENARIOS: Final[dict[str, Callable[[Path], Awaitable[dict[str, int]]]]] = {
     "full": full,
     "ended_full": ended_full,
     "read_only": read_only,
     "broken": broken,
     "segments": segments,
+    "unwritten": unwritten,
 }
 
 

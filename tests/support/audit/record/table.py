@@ -95,6 +95,8 @@ class FastDisk(Disk):
 
     def sync_directory(self, directory: Path) -> None: ...
 
+    def drop_cached(self, file: Path) -> None: ...
+
 
 def begun(
     place: Path,

@@ -29,7 +29,7 @@ from controller.procedure.model.state import State, Step
 from controller.screens.common.access import HEADERS
 from controller.screens.common.sessions import Appearance
 from controller.screens.console.view import Viewer, console_of
-from controller.table.memory import WitnessStatus
+from controller.table.memory import SpaceStatus, WitnessStatus
 from tests.support.screens.browser.page import PATIENCE, SIZES, wrong_with
 from tests.support.screens.console.shown_at import (
     DEVICES,
@@ -56,6 +56,7 @@ LOST: Final = DeviceShown("shoe", "SH-0001", "lost", "its port is gone")
 HELD: Final = DeviceShown("shoe", "SH-0001", "resuming", "", held="new_epoch")
 AWAY: Final = DeviceShown("shuffler", "SF-0001", "lost", "no power")
 DISK: Final = "the disk is full: nothing was written"
+NO_ROOM: Final = "No space left on device"
 NOON: Final = 1_800_014_400_000_000
 SEEN: Final = WitnessStatus(987_654, NOON - 300_000_000_000)
 SHUFFLE: Final = "2 cards missing, 0 too many"
@@ -233,6 +234,8 @@ def designed() -> tuple[Designed, ...]:
         Designed(
             "record never witnessed", wagers, Around(witness=WitnessStatus(0, NOON), utc=NOON)
         ),
+        Designed("disk full in hours", turn, Around(space=SpaceStatus(NO_ROOM, 150))),
+        Designed("disk full in minutes", wagers, Around(space=SpaceStatus(NO_ROOM, 0))),
     ]
     return tuple(made)
 

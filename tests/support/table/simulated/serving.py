@@ -267,7 +267,7 @@ async def room(
     """A room whose devices are switched off afterwards. No power is lost in it, so nobody waits for
     the disk."""
     made = Room(folder, game if isinstance(game, Game) else game_with(game, {}), **options)
-    with patch.multiple(Disk, sync=DEFAULT, sync_directory=DEFAULT):
+    with patch.multiple(Disk, sync=DEFAULT, sync_directory=DEFAULT, drop_cached=DEFAULT):
         try:
             yield made
         finally:
