@@ -1,0 +1,1 @@
+"""Whole tables on a machine that is too busy, or whose processes are stopped."""
