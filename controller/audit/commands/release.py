@@ -87,7 +87,7 @@ def boot_texts(compared: ComparedBoots) -> Iterator[str]:
     for boot, what in compared.other:
         yield (
             f"{boot.place}: boot {boot.boot} of {format_time(boot.utc)} ran "
-            f"{printable(boot.opened.software)}, which is in no list: {what} differs"
+            f"{printable(boot.ran.software)}, which is in no list: {what} differs"
         )
 
 
@@ -100,6 +100,8 @@ def compared_with_releases(record: Path, given: GivenReleases) -> ReleaseFinding
     here = (f"the software that runs here: {one}" for one in runs)
     right = boots.boots - len(boots.other)
     remarks = [f"{counted(right, 'boot')} of {boots.boots} ran software of the given releases"]
+    if boots.bare:
+        remarks.append(f"{counted(boots.bare, 'boot')} recorded no hashes of files, but of source")
     if not runs:
         remarks.append("the software that runs here is that of a given release, with all it needs")
     return ReleaseFindings((*given.wrong, *here, *boot_texts(boots)), boots.unread, tuple(remarks))

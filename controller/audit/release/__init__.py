@@ -5,6 +5,7 @@ from __future__ import annotations
 from controller.audit.release.boots import (
     BootSoftware,
     ComparedBoots,
+    RecordedSoftware,
     boot_differences,
     compare_boots,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "InstalledFile",
     "InstalledPackage",
     "InstalledSoftware",
+    "RecordedSoftware",
     "ReleaseArchive",
     "ReleaseHashes",
     "ReleaseList",

@@ -4,9 +4,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from controller.audit.release import Installation, ReleaseList, release_text
+from controller.audit.release import (
+    Installation,
+    RecordedSoftware,
+    ReleaseList,
+    boot_differences,
+    release_text,
+)
+from controller.audit.replay import identity
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.tools.audit_command import Ran, Runs, refused, rounds, says
 from tests.support.audit.tools.installed import (
@@ -17,11 +25,6 @@ from tests.support.audit.tools.installed import (
 )
 
 KEY = str(RELEASE_KEY.verifier)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Runs:
-    return Runs(tmp_path, capsys, *rounds(1))
 
 
 @pytest.fixture
@@ -36,6 +39,18 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
 @pytest.fixture
 def release(there: Installation) -> ReleaseList:
     return release_of_site(there.site, version("holecard"))
+
+
+@pytest.fixture
+def runs(
+    tmp_path: Path,
+    release: ReleaseList,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Runs:
+    """A record that this release has made."""
+    monkeypatch.setattr(identity, "release_hashes", lambda: release.hashes, raising=False)
+    return Runs(tmp_path, capsys, *rounds(1))
 
 
 def listed(folder: Path, *releases: ReleaseList) -> list[str]:
@@ -69,7 +84,7 @@ def test_the_released_software_is_right(runs: Runs, release: ReleaseList) -> Non
 def test_a_boot_of_other_software_is_found(runs: Runs, release: ReleaseList) -> None:
     later = replace(release, version="9.9", sw="5a" * 32)
     ran = verified(runs, later)
-    says(ran, 1, "release: 0 boots of 1 ran", "ran holecard ", "in no list: version, sw differs")
+    says(ran, 1, "release: 0 boots of 1 ran", "ran holecard ", "in no list: software, sw differs")
     assert "wrong: segment 00000001, offset " in ran.out
     assert ran.out.endswith("WRONG\n")
     says(verified(runs, later, release), 0, "release: 1 boot of 1 ran")
@@ -138,3 +153,29 @@ def test_a_damaged_segment_leaves_its_boots_unknown(runs: Runs, release: Release
 )
 def test_wrong_arguments(runs: Runs, options: list[str], words: str) -> None:
     refused(runs("verify", *options), words)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("software", "holecard 9"),
+        ("sw", "5a" * 32),
+        ("code", "5a" * 32),
+        ("release", "5a" * 32),
+        ("dependencies", "5a" * 32),
+        ("runs", "compiled"),
+    ],
+)
+def test_each_recorded_hash_is_compared(release: ReleaseList, field: str, value: str) -> None:
+    ran = RecordedSoftware(
+        f"holecard {release.version}",
+        release.sw,
+        release.code,
+        release.hashes.software,
+        release.hashes.dependencies,
+        "source",
+    )
+    assert boot_differences(ran, release) == []
+    assert boot_differences(replace(ran, **{field: value}), release) == [field]
+    earlier = replace(ran, release=UNSET, dependencies=UNSET, runs=UNSET)
+    assert boot_differences(earlier, release) == []
