@@ -19,7 +19,7 @@ PYTEST_ARGS ?=
 APT_PACKAGES := gcc g++ openssl strace e2fsprogs systemd golang-go golang-golang-x-mod-dev chromium
 
 .PHONY: help setup demo test explore lint format fresh screenshots bench certify campaign conform
-.PHONY: fuzz-link fuzz torture flood wheel lock release deps-full clean
+.PHONY: fuzz-link fuzz torture flood starve wheel lock release deps-full clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
@@ -119,6 +119,10 @@ torture: setup ## power losses, kills and failing system calls against record an
 FLOOD_REQUESTS ?= 10000
 flood: setup ## flood a table with connections while a dealer's browser is measured (long)
 	$(BIN)/python -m tests.long.flood --requests $(FLOOD_REQUESTS)
+
+# On a machine of its own: other programs would be the trouble that it makes.
+starve: setup ## stop and starve the processes of whole tables (long)
+	$(BIN)/python -m pytest -q -s --timeout 0 tests/long/starve $(PYTEST_ARGS)
 
 # Built from scratch: setuptools would pack files of an older build.
 wheel: setup ## build the wheel into dist/
