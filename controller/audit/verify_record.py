@@ -787,6 +787,9 @@ for _line in PARTS.replace("\n    ", " ").strip().split("\n"):
     _name, *_fields_of = _line.split()
     _pairs = (one.partition(":") for one in _fields_of)
     FIELDS[_name] = {name: json.loads(value) for name, _, value in _pairs}
+TYPES = {"spare": "object|null", "odds": "object|null", "checked": "bool|null"}
+TYPES |= {"chosen": "string|null", "cards": "card[]", "dealer": "card[]"}
+TYPES |= {"quiet": "int[]", "lost": "string[]"}
 PLAYS, STANDS, BUST, INSTANT_21, INSTANT_COUNT = range(5)
 
 
@@ -814,7 +817,10 @@ def _loaded(part: str, data: Any) -> Any:
         data = {**data, "bets": {bet: amount for bet, amount in bets.items() if amount}}
     for name, usual in FIELDS[part].items():
         value = given[name] = data.get(name, usual)
-        if type(value) is not type(usual) and usual is not None:
+        fits = _fits(value, TYPES[name]) if name in TYPES else type(value) is type(usual)
+        if name in ("card", "read"):
+            fits = fits and -1 <= value < 52
+        if not fits:
             raise Wrong(f"the snapshot's state: {name} is of another type")
         if name in FIELDS and isinstance(value, dict):
             given[name] = _loaded(name, value)
@@ -1576,12 +1582,8 @@ class Table:
     def hold(self, what: str, **more: Any) -> None:
         """Stops the table. The jurisdiction names the way on, or leaves it to the floor."""
         s, ruling = self.state, self.game.rules["ways"][what]
-        held, way, listed = (
-            _new("holds", what=what, back=s.step, **more),
-            ruling["way"],
-            ruling.get("options"),
-        )
-        every = RULINGS.get(what, [])
+        held, way = _new("holds", what=what, back=s.step, **more), ruling["way"]
+        listed, every = ruling.get("options"), RULINGS.get(what, [])
         held.options = [one for one in listed or every if self.applicable(held, one)]
         alone = way == "enter_card" or not self.game.needs_two(what, way)
         if way != "floor_decides" and alone and self.applicable(held, way):
@@ -2166,6 +2168,8 @@ class Settlement:
             self.table = Table(Game(opened["game"]), _loaded("state", state or {}))
         except NotJudged as problem:
             self.why = str(problem)
+        except CANNOT as problem:
+            raise Wrong(f"the game in opened cannot be read: {type(problem).__name__}") from problem
 
     def boot(self, opened: Json, last_round: int) -> None:
         """Another game, or another procedure, starts with a closed table."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.audit import verify_record
 from controller.audit.verify import INVALID, verify
 from tests.long.torture.altered_rounds import of_a_table
 from tests.support.audit.record.forging import (
@@ -160,3 +161,53 @@ def test_both_verifiers_find_what_was_changed_and_signed_again(
     found = read_independently(place)
     assert (found["exit"], verify(place).code) == (INVALID, INVALID)
     assert not any(words in found["wrong"]["what"] for words in ("signature", "root", "cannot be"))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"step": 5},
+        {"seats": 5},
+        {"seats": [5]},
+        {"seats": [{"bets": 5}]},
+        {"seats": [{"bets": [5]}]},
+        {"dealer": [10**12]},
+        {"hands": [{"cards": ["AD"]}]},
+        {"spare": {"card": 10**12}},
+        {"holds": [{"card": 52}]},
+        {"spare": 1},
+        {"shoe": []},
+        {"read": True},
+        {"quiet": [None]},
+        {"seen": "0"},
+    ],
+)
+def test_a_state_of_wrong_types_is_wrong_and_ends_no_verification(state: Json) -> None:
+    game, _ = some_game(Random("types"), "mega")
+    opened = {"proc": "", "game": game_of_record(game)}
+    with pytest.raises(verify_record.Wrong, match="the snapshot's state"):
+        verify_record.Settlement().begin(opened, state)
+
+
+def test_what_it_does_not_know_is_named_and_not_judged() -> None:
+    known = game_of_record(some_game(Random("later"), "classic")[0])
+    opened: Json = {"proc": "", "game": known}
+    strange: Json = {**known["options"], "jokers": {"wild": True}}
+    for other, words in (
+        ({**known, "options": strange}, "options are unknown here or missing: jokers.wild"),
+        ({**known, "options": {}}, "options are unknown here or missing: blackjack.pays"),
+        ({"options": 1}, "has no options and jurisdiction"),
+    ):
+        settlement = verify_record.Settlement()
+        settlement.begin({**opened, "game": other}, None)
+        assert words in settlement.judge({"data": {"event": {"type": "Hit"}}})
+    later = verify_record.Settlement()
+    later.begin(opened, {"format": 3})
+    assert "format 3 is not known" in later.why
+    later.begin({**opened, "vocabulary": verify_record.VOCABULARY + 1}, None)
+    event = {"type": "Whistled", "actor": {"role": "dealer", "name": "Al"}}
+    record = {"kind": "decision", "by": event["actor"], "data": {"event": event, "effects": []}}
+    assert later.judge(record) == "a later vocabulary has the event Whistled"
+    later.begin(opened, None)
+    with pytest.raises(verify_record.Wrong, match="the page does not know the event Whistled"):
+        later.judge(record)
