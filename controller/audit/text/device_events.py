@@ -76,6 +76,7 @@ _FLAGS: Final = (
     "its log is full",
     "faulty",
     "shuffling",
+    "with cards inside",
 )
 """Names of the bits of a device's state."""
 
@@ -107,14 +108,20 @@ def _card_left(fields: Fields) -> str:
     return f"card {fields['pos']} leaves the shoe{where}, seen by nobody"
 
 
+_DOUBLE_FEED: Final = 2
+"""The bit of a card's flags: two cards were pulled together."""
+
+
 def _unread(fields: Fields) -> str:
     where = ", and is discarded" if fields.get("discarded") else ""
-    return f"card {fields['pos']} is not read: {_words(fields['why'])}{where}"
+    two = ", pulled together with another one" if fields.get("flags", 0) & _DOUBLE_FEED else ""
+    return f"card {fields['pos']} is not read: {_words(fields['why'])}{two}{where}"
 
 
 def _loaded(fields: Fields) -> str:
     count = fields["count"]
-    return "the shoe is loaded" + (f": {counted(count, 'card')}" if count else "")
+    kind = ", decks of 48" if fields.get("kind") == "spanish_48" else ""
+    return "the shoe is loaded" + (f": {counted(count, 'card')}" if count else "") + kind
 
 
 def _shuffled(fields: Fields) -> str:
@@ -205,9 +212,25 @@ def _link(fields: Fields) -> str:
     return f"{fields['subject']} {_STATES[state]}" + (_why(fields) if state in _WITH_WHY else "")
 
 
+_BEHIND: Final = "this record ends before events that {subject} was told are stored"
+
+
 def _taken_up(fields: Fields) -> str:
     two = " and ".join(fields.get("two") or fields["by"])
-    return f"the log of {fields['subject']} is taken up where it stands, by {two}"
+    behind = fields.get("verdict") == "behind"
+    why = f", although {_BEHIND.format_map(fields)}" if behind else ""
+    return f"the log of {fields['subject']} is taken up where it stands, by {two}{why}"
+
+
+def _held(fields: Fields) -> str:
+    why = "the log of {subject} does not continue the record"
+    said = _BEHIND if fields.get("verdict") == "behind" else why
+    return f"{said.format_map(fields)}: two people are asked"
+
+
+def _introduced(fields: Fields) -> str:
+    adapter = ", an adapter for a device behind it" if fields.get("gateway") else ""
+    return f"{fields['subject']} says who it is: {fields['maker']} {fields['model']}{adapter}"
 
 
 def _clock(fields: Fields) -> str:
@@ -256,9 +279,9 @@ _LINK: Final[dict[str, Saying]] = {
     "Doubled": "more than one device says that it is {subject}",
     "FirmwareChanged": "the software of {subject} has changed",
     HOST_STALLED: _stalled,
-    "Held": "the log of {subject} does not continue the record: two people are asked",
+    "Held": _held,
     "Informed": lambda f: f"{f['subject']} says what runs on it, since {_words(f['cause'])}",
-    "Introduced": "{subject} says who it is: {maker} {model}",
+    "Introduced": _introduced,
     "KeepFailed": lambda f: f"what {f['subject']} tells cannot be kept{_why(f)}",
     NOT_RECORDED: _not_recorded,
     "KeepMended": "what {subject} tells can be kept again",

@@ -255,13 +255,16 @@ def device_input(
 
 # --- events of every device -------------------------------------------------------------------
 
-_HARMLESS: Final = frozenset({FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK})
+_HARMLESS: Final = frozenset(
+    {FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK, FaultCode.READER_DIRTY}
+)
+"""A dirty reader still reads: a card that it reads with too little confidence is entered."""
 
 
 def _faulted(
     context: IntakeContext, now: TableSnapshot, event: Faulted, source: DeviceSource
 ) -> TableInput:
-    """A fault of moving or reading cards stops the table; a fault of lamps or clock does not."""
+    """A fault of moving or reading cards stops the table; one that leaves both working does not."""
     if source.device == "station" or event.code in _HARMLESS:
         return TableInput()
     if event.code is not FaultCode.ABORTED:

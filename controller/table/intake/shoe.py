@@ -30,7 +30,7 @@ from drivers.devices import (
     ShoeCardRead,
     ShoeLoaded,
 )
-from firmware_protocol.messages import CardFlags, CardRead, ReadWhy
+from firmware_protocol.messages import CardFlags, CardRead, DeckKind, ReadWhy
 
 CardDestination: TypeAlias = Literal[
     "face_up", "hole", "burn", "error", "instead_of_hole", "nothing"
@@ -123,10 +123,17 @@ def turned_entry(
 def _doubt(context: IntakeContext, read: CardRead) -> str:
     """Why the reading is not reliable; empty if it is."""
     if read.flags & CardFlags.DOUBLE_FEED:
-        return "two cards came out together"
+        return _together(read.flags)
     if read.confidence < context.settings.min_confidence:
         return f"read with {read.confidence} % confidence"
     return ""
+
+
+def _together(flags: CardFlags) -> str:
+    """Which of two cards this one is, for people: the one that is read may be the second."""
+    which = {CardFlags.CAME_FIRST: ": this one first", CardFlags.CAME_SECOND: ": this one second"}
+    order = flags & (CardFlags.CAME_FIRST | CardFlags.CAME_SECOND)
+    return f"two cards came out together{which.get(order, '')}"
 
 
 def _back_suspicions(
@@ -158,6 +165,8 @@ def unread(
         # A card that was not read has no commitment, so it cannot be used as the next card.
         return TableInput((events.UnknownCardDrawn(SHOE), *after))
     why = f"not read: {event.why.name.lower().replace('_', ' ')}"
+    if event.flags & CardFlags.DOUBLE_FEED:
+        why = f"{_together(event.flags)}, not read"
     return TableInput((events.CardUnreadable(SHOE, why), *after))
 
 
@@ -187,12 +196,16 @@ def loaded(
     shuffle of all cards."""
     again = {} if stopped_at(now.state) in (Step.CLOSED, *BEFORE) else {"again": True}
     notes = (source.entry_of(event, now.state.round, **again),)
+    # Every game is dealt from decks of 52 cards.
+    fits = event.kind is not DeckKind.SPANISH_48
+    kind = (source.fault("deck_kind", "" if fits else "it is set to decks of 48 cards"),)
+    wrong, right = ((), kind) if fits else (kind, ())
     if now.state.step in _LOADING:
         counted = (events.ShoeLoaded(SHOE, event.count),) if event.count else ()
-        return TableInput(counted, notes=notes)
-    if card_destination(now.state) == "nothing":
-        return TableInput(notes=notes)
-    return TableInput(notes=notes, wrong=(source.fault("loaded", "cards were put in"),))
+        return TableInput(counted, notes=notes, wrong=wrong, right=right)
+    if card_destination(now.state) != "nothing":
+        wrong = (*wrong, source.fault("loaded", "cards were put in"))
+    return TableInput(notes=notes, wrong=wrong, right=right)
 
 
 def cover(

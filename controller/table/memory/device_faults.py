@@ -17,6 +17,7 @@ from controller.procedure.model.state import State, Step
 FaultCause: TypeAlias = Literal[
     "link",
     "behind",
+    "deck_kind",
     "cover",
     "door",
     "jam",

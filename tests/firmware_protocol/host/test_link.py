@@ -251,6 +251,27 @@ def test_the_beat_goes_before_what_is_due_at_once(wired: Wired) -> None:
     assert [type(one).__name__ for one in wired.device.said] == ["HostBeat", "CommandCall"]
 
 
+def test_one_timer_may_send_a_beat_early(wired: Wired) -> None:
+    """Those after it keep their times; none is sent twice, or earlier than is allowed."""
+    sent: dict[int, int] = {}
+
+    def wake(ms: int, early: int) -> None:
+        wired.device.said.clear()
+        wired.now = START + ms * MS
+        wired.take(wired.link.wake(wired.now, early=early))
+        wired.settle()
+        sent[ms] = len(wired.device.received(HostBeat))
+
+    for ms in range(100, 1100, 100):  # a timer that serves other links too
+        wake(ms, 100 * MS)
+    assert [ms for ms, beats in sent.items() if beats] == [200, 400, 700, 900]
+    assert set(sent.values()) == {0, 1}
+    wake(1100, 10_000 * MS)
+    assert sent[1100] == 0
+    wake(1126, 10_000 * MS)
+    assert sent[1126] == 1
+
+
 def test_beats_that_were_missed_are_not_sent_later(wired: Wired) -> None:
     wired.device.said.clear()
     wired.now = START + 630 * MS

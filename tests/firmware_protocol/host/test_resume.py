@@ -101,6 +101,63 @@ def test_a_doubt_outlives_its_session() -> None:
     assert not wired.of(RingResumed)
 
 
+# --- behind ---------------------------------------------------------------------------------
+
+
+def behind(count: int, acked: int, oldest: int = 1, next_seq: int = 3) -> Wired:
+    """A host whose record ends before what the device was told is stored."""
+    device = Scripted(count, oldest=oldest)
+    device.acked = acked
+    return resumed(device, RecordCursor(EPOCH, next_seq - 1, records(count)[next_seq - 2].chain))
+
+
+@pytest.mark.parametrize("oldest", [1, 5], ids=["in the ring", "deeper than the ring"])
+def test_a_record_that_ends_before_what_was_acknowledged_is_behind(oldest: int) -> None:
+    wired = behind(9, 7, oldest)
+    held = wired.of(RingHeld)[0]
+    chain = wired.device.records[6].chain
+    assert (held.verdict, held.acked_seq, held.acked_chain) == (Verdict.BEHIND, 7, chain)
+    wired.send(3)
+    assert not wired.arrived
+    wired.forget()
+    wired.adopt()
+    assert wired.device.received(Resume) == [Resume(EPOCH, 8, NO_CHAIN, ResumeMode.ADOPT)]
+    assert wired.link.cursor == RecordCursor(EPOCH, 7, chain)
+    wired.send(8, 9)
+    assert wired.seqs == [8, 9]
+
+
+def test_the_first_record_after_an_adoption_is_compared_with_the_acknowledged_chain() -> None:
+    wired = behind(9, 7)
+    wired.adopt()
+    (held,) = wired.say(replace(wired.device.records[7], chain=b"another!"))
+    assert isinstance(held, RingHeld)
+    assert held.verdict is Verdict.FORK
+
+
+def test_a_host_notices_itself_that_it_is_behind() -> None:
+    """A device that answers OK and names a higher position contradicts itself."""
+    device = Scripted(9)
+    chain = device.records[-1].chain
+    device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 9, chain, Verdict.OK, 9, chain)
+    wired = resumed(device, RecordCursor(EPOCH, 2, device.records[1].chain))
+    assert wired.verdicts == [Verdict.BEHIND]
+
+
+def test_another_chain_of_what_was_acknowledged_is_a_fork() -> None:
+    device = Scripted(5)
+    chain = device.records[-1].chain
+    device.replies[Resume] = lambda _: ResumeReply(EPOCH, 1, 5, chain, Verdict.OK, 3, b"another!")
+    wired = resumed(device, RecordCursor(EPOCH, 3, device.records[2].chain))
+    assert wired.verdicts == [Verdict.FORK]
+
+
+def test_an_adopted_log_may_leave_out_what_was_not_stored_either() -> None:
+    wired = behind(9, 7)
+    wired.adopt(skip=True)
+    assert wired.link.cursor == RecordCursor(EPOCH, 9, wired.device.records[-1].chain)
+
+
 # --- adopting -------------------------------------------------------------------------------
 
 

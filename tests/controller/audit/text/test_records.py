@@ -131,6 +131,42 @@ EVE = RecordActor("surveillance", "Eve")
         (
             "link",
             None,
+            {"what": "Held", "device": "ST-7", "verdict": "behind"},
+            (
+                "this record ends before events that station ST-7 was told are stored: "
+                "two people are asked"
+            ),
+        ),
+        (
+            "link",
+            None,
+            {"what": "Held", "device": "ST-7", "verdict": "fork"},
+            "the log of station ST-7 does not continue the record: two people are asked",
+        ),
+        (
+            "link",
+            RecordActor("floor", "Bo"),
+            {"what": "adopted", "device": "SH-1", "verdict": "behind", "two": ["Bo", "Cy"]},
+            (
+                "the log of SH-1 is taken up where it stands, by Bo and Cy, although this record "
+                "ends before events that SH-1 was told are stored"
+            ),
+        ),
+        (
+            "link",
+            None,
+            {
+                "what": "Introduced",
+                "device": "ST-7",
+                "maker": "EW",
+                "model": "Bridge",
+                "gateway": True,
+            },
+            "station ST-7 says who it is: EW Bridge, an adapter for a device behind it",
+        ),
+        (
+            "link",
+            None,
             {"what": "DeviceStands", "device": "ST-7", "state": 5},
             "station ST-7 says of itself: paired, locked",
         ),

@@ -35,7 +35,14 @@ from controller.table.memory import CardVault, NotInVault, TableMemory
 from controller.table.memory.device_faults import DEVICES
 from drivers.devices import DeviceEvent, Faulted, Sealed, Tampered, shoe, shuffler, station
 from drivers.devices import events as device_events
-from firmware_protocol.messages import CardFlags, FaultCode, JamCode, ReadWhy, TamperSource
+from firmware_protocol.messages import (
+    CardFlags,
+    DeckKind,
+    FaultCode,
+    JamCode,
+    ReadWhy,
+    TamperSource,
+)
 from tests.support.table.simulated.serving import DEALER, FLOOR, KEYS, TABLE
 from tests.support.table.typed.listening import (
     GAME,
@@ -155,6 +162,10 @@ def test_of_other_events_the_record_alone_takes_note() -> None:
 # --- cards in particular ----------------------------------------------------------------------
 
 
+FIRST = CardFlags.DOUBLE_FEED | CardFlags.CAME_FIRST
+SECOND = CardFlags.DOUBLE_FEED | CardFlags.CAME_SECOND
+
+
 def a_place_face_up() -> State:
     return next(
         s for s in states() if card_destination(s) == "face_up" and s.step is Step.HAND_CARD
@@ -165,7 +176,9 @@ def a_place_face_up() -> State:
     ("fields", "kind", "why"),
     [
         ({"confidence": 79}, e.CardUnreadable, "79 %"),
-        ({"flags": CardFlags.DOUBLE_FEED}, e.CardUnreadable, "two cards"),
+        ({"flags": CardFlags.DOUBLE_FEED}, e.CardUnreadable, "two cards came out together"),
+        ({"flags": FIRST}, e.CardUnreadable, "two cards came out together: this one first"),
+        ({"flags": SECOND}, e.CardUnreadable, "two cards came out together: this one second"),
         ({"confidence": 80}, e.CardDrawn, ""),
         ({"flags": CardFlags.REVERSED}, e.CardDrawn, ""),
     ],
@@ -176,6 +189,14 @@ def test_a_card_that_is_not_sure_is_entered_by_people(
     found = heard(a_place_face_up(), card(30, **fields))
     assert kinds(found) == [kind]
     assert why in getattr(found.events[0], "why", "")
+
+
+def test_of_two_cards_the_covered_one_may_be_the_first() -> None:
+    covered = shoe.ReadFailed(origin(), 21, ReadWhy.NO_INDEX, FIRST)
+    found = heard(a_place_face_up(), covered)
+    why = "two cards came out together: this one first, not read"
+    assert found.events == (e.CardUnreadable(e.Actor("device", "shoe"), why),)
+    assert found.notes[0].data["flags"] == int(FIRST)
 
 
 def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
@@ -233,6 +254,19 @@ def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
         assert (after.back, after.former) == ((2, 1) if again else (0, 2))
         assert after.foreign(1, (1, 2)) == again
         assert after.foreign(2, (1, 2)) != again
+
+
+@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
+def test_a_shoe_that_is_set_to_decks_of_48_cards(step: Step) -> None:
+    """No game is dealt from them: the shoe is not used until it is set and loaded again."""
+    spanish, full = DeckKind.SPANISH_48, DeckKind.FULL_52
+    for s in at(step):
+        odd = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 96, 0, spanish))
+        assert odd.wrong[0].cause == "deck_kind"
+        for kind in (full, DeckKind.UNKNOWN):
+            found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0, kind))
+            assert [one.cause for one in found.right] == ["deck_kind"]
+            assert "deck_kind" not in [one.cause for one in found.wrong]
 
 
 def test_a_shoe_that_does_not_count_leaves_it_to_the_dealer() -> None:
@@ -367,7 +401,7 @@ def test_discards_are_counted_while_the_floor_is_called_too() -> None:
 @pytest.mark.parametrize("code", FaultCode, ids=lambda code: code.name.lower())
 def test_faults(code: FaultCode) -> None:
     s = at(Step.SHUFFLING)[0]
-    harmless = (FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK)
+    harmless = (FaultCode.NONE, FaultCode.LAMPS, FaultCode.CLOCK, FaultCode.READER_DIRTY)
     for device in DEVICES:
         told = Faulted(origin(), code, 1)
         found = device_input(ear(), TableSnapshot(s), told, source(device))
