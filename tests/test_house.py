@@ -27,7 +27,7 @@ MAX_MODULES = 12
 """Modules in one folder, without its `__init__`."""
 MAX_FUNCTION_LINES = 60
 # One file on purpose: it is copied into every export, for readers who check it from top to bottom.
-LONGER = {"controller/audit/verify_record.py": 3000}
+LONGER = {"controller/audit/verify_record.py": 3100}
 
 PURE_ROOMS = ("controller/procedure", "controller/rules")
 # What a pure package may import besides itself. import-linter names what is forbidden and follows

@@ -27,7 +27,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,8 +37,8 @@ VERDICTS = ("right", "wrong", "usage", "right as far as it could be checked")
 MAGIC = b"holecard log 1\n\0"
 HEADER, SMALLEST, LARGEST = 24, 4096, 1 << 30
 HEAD = struct.Struct("<IIQQ32s")
-VOCABULARY = 1  # the number of the events, effects and fields that are known here
 LONGEST, SECTOR, PIECE, SEARCHED = 262144, 512, 1 << 20, 64 << 20
+LONGEST_RECORD, VOCABULARY = 65535, 1  # of version 2; the kinds and fields that are known here
 LONGEST_WRITE, WRITTEN_ZEROS, MOST_READ = 4 << 20, 20, 1 << 20  # the last: of another file
 MOST_RETIRED = 64 << 20  # of the note of a retirement
 LONGEST_NOTE, MOST_SIGNATURES = 131072, 100
@@ -62,7 +62,7 @@ class Wrong(Exception):
 # --- fields and types: NAME:TYPE in the page's order; ? may be absent, * more may follow ----------
 
 INTEGERS = {
-    "1": (1, 1),
+    "positive": (1, 2**63 - 1),
     "int": (-(2**63), 2**63 - 1),
     "integer": (0, 2**63 - 1),
     "u32": (0, 2**32 - 1),
@@ -79,19 +79,25 @@ STRINGS = {
     "role": "dealer|floor|player|surveillance|technician|device",
     "verdict": "torn|accepted",
     "readback": "direct|cached",
+    "runs": "source|compiled",
 }
-RECORD = (
-    "v:1 table:string boot:hex16 seq:integer day:date utc:integer mono:integer clock:clock "
-    "round:integer kind:string by:object sw:hex16 conf:hex16 proc:hex16 cause?:integer "
-    "cursor?:object data:object"
-)
+RECORDS = {  # by version
+    1: "v:integer table:string boot:hex16 seq:integer day:date utc:integer mono:integer "
+    "clock:clock round:integer kind:string by:object sw:hex16 conf:hex16 proc:hex16 cause?:integer "
+    "cursor?:object data:object",
+    2: "v:integer boot:hex16 seq:integer day?:date utc:integer mono:integer clock:clock "
+    "round:integer kind:string by?:object cause?:integer cursor?:object data:object",
+}
 BY, PERSON = "role:role name:string seat?:integer", "role:role name:string seat?:int"
 CURSOR = "device:string epoch:u32 seq:u32 chain:hex16 boot:integer t_us:integer"
 DATA = {
     "snapshot": "origin:string segment:integer chain:hex64 frontier:hex64[] opened?:object "
     "certificate?:string cursors:object state:object|null",
     "opened": "origin:string software:string sw:hex64 conf:hex64 proc:hex64 code:hex64 game:object "
-    "table_key:string last:integer torn:integer readback:readback hole?:string sealed_to?:string "
+    "table_key:string last:integer torn:integer readback:readback hole?:string sealed_to?:string",
+    "opened 2": "origin:string software:string sw:hex64 conf:hex64 proc:hex64 code:hex64 "
+    "game:object table_key:string last:integer torn:integer readback:readback hole?:string "
+    "sealed_to?:string vocabulary:positive release:hex64 dependencies:hex64 runs:runs "
     "debuggable?:true",
     "certificate": "note:string",
     "checkpoint": "note:string",
@@ -143,8 +149,11 @@ def _fields(shape: str) -> tuple[tuple[str, str, str], ...]:
     return tuple((name, name.rstrip("?"), kind) for name, _, kind in parted)
 
 
-def _shaped(value: Any, what: str, shape: str, ordered: bool = True) -> None:
-    """Refuses an object whose fields, their types or their order are not those of the shape."""
+def _shaped(
+    value: Any, what: str, shape: str, ordered: bool = True, later: list[str] | None = None
+) -> None:
+    """Refuses an object whose fields, their types or their order are not those of the shape; fields
+    that it does not know go to `later`, if given."""
     if not isinstance(value, dict):
         raise Wrong(f"{what} is no object")
     known = []
@@ -156,7 +165,9 @@ def _shaped(value: Any, what: str, shape: str, ordered: bool = True) -> None:
         elif bare == name:
             raise Wrong(f"{what}: the field {bare} is missing")
     unknown = [name for name in value if name not in known]
-    if unknown and not shape.endswith("*"):
+    if unknown and later is not None:
+        later += [f"{what}: field {name}" for name in unknown if not shape.endswith("*")]
+    elif unknown and not shape.endswith("*"):
         raise Wrong(f"{what}: the page knows no field {unknown[0]}")
     if ordered and list(value)[: len(known)] != known:
         raise Wrong(f"{what}: the fields are not in the page's order")
@@ -214,39 +225,73 @@ def _json(data: bytes) -> Any:
     return found
 
 
-def _record(data: bytes) -> Json:
-    """The record, with fields of the page's types."""
+def _versioned(record: Any, data: bytes, later: list[str]) -> None:
+    """Refuses a record whose fields are not those of its version; adds what has a default."""
+    version = record.get("v") if isinstance(record, dict) else None
+    if type(version) is not int or version not in RECORDS:
+        raise Wrong("the page knows no such version of a record")
+    if version > 1 and len(data) > LONGEST_RECORD:
+        raise Wrong(f"the record has {len(data)} bytes, more than {LONGEST_RECORD}")
+    _shaped(record, "the record", RECORDS[version], later=later if version > 1 else None)
+    old = [name for name in ("table", *HASHES) if name in record and version > 1]
+    if old:
+        raise Wrong(f"the field {old[0]} belongs to version 1")
+    record.setdefault("by", {"role": "device", "name": "controller"})
+    record.setdefault("day", _date(record["utc"]))
+
+
+def _record(data: bytes, later: list[str]) -> Json:
+    """The record, with fields of the page's types; `later` gets what the page does not know."""
     record = _json(data)
-    _shaped(record, "the record", RECORD)
-    kind, event = record["kind"], record["data"].get("event")
-    if kind not in DATA:
-        raise Wrong(f"the page knows no kind {kind}")
+    _versioned(record, data, later)
+    kind, event, version = record["kind"], record["data"].get("event"), record["v"]
+    if kind not in DATA or kind == "opened 2":
+        later.append(f"kind {kind}")
     if kind != "snapshot" and re.search(rb"[0-9]{19}", data):
         json.loads(data, parse_int=_no_integer)
     _shaped(record["by"], "by", BY)
     if "cursor" in record:
         _shaped(record["cursor"], "cursor", CURSOR)
-    _shaped(record["data"], f"the data of {kind}", DATA[kind], ordered=False)
+    shape = DATA.get("opened 2" if kind == "opened" and version > 1 else kind, "*")
+    more = later if version > 1 else None
+    _shaped(record["data"], f"the data of {kind}", shape, ordered=False, later=more)
     for serial, cursor in record["data"].get("cursors", {}).items() if kind == "snapshot" else ():
         _shaped(cursor, f"the cursor of {serial}", CURSOR, ordered=False)
         if cursor["device"] != serial:
             raise Wrong(f"the cursor of {serial} is one of {cursor['device']}")
-    opened = record["data"] if kind == "opened" else record["data"].get("opened")
-    if kind in ("opened", "snapshot") and opened is not None:
-        _shaped(opened, "opened", DATA["opened"], ordered=False)
-        text, mark = data.decode(), f'"code":"{opened["code"]}","game":'
-        _, _, rest = text.partition(mark)
-        if text.count(mark) != 1:
-            raise Wrong("game does not follow code in opened")
-        game = rest[: _whole(rest)].encode()
-        if _hash(bytes.fromhex(opened["code"]), game).hex() != opened["proc"]:
-            raise Wrong("proc in opened is not the hash of code and game")
+    if kind in ("opened", "snapshot"):
+        _check_opened(record["data"] if kind == "opened" else record["data"].get("opened"), data)
+    if kind in ("decision", "refusal") and ("actor" in event) != (version == 1):
+        raise Wrong("an event has an actor in records of version 1, and only there")
+    if version == 1 and event and event["actor"] != {"seat": 0, **record["by"]}:
+        raise Wrong("the actor of the event is not by of the record")
     if kind in ("decision", "refusal") and event["type"] in HIDDEN:
         if "card" in event or "opening" in event:
             raise Wrong(f"{event['type']} tells the card that lies face down")
         if kind == "decision":
             _shaped(event, event["type"], "type:string commitment:hex64 *", ordered=False)
     return dict(record)
+
+
+def _check_opened(opened: Any, data: bytes) -> None:
+    """Refuses the data of an opened record, or that in a snapshot, where it is not of one shape."""
+    if opened is None:
+        return
+    shape = DATA["opened 2" if "vocabulary" in opened else "opened"]
+    _shaped(opened, "opened", shape, ordered=False, later=[])
+    text, mark = data.decode(), f'"code":"{opened["code"]}","game":'
+    _, _, rest = text.partition(mark)
+    if text.count(mark) != 1:
+        raise Wrong("game does not follow code in opened")
+    game = rest[: _whole(rest)].encode()
+    if _hash(bytes.fromhex(opened["code"]), game).hex() != opened["proc"]:
+        raise Wrong("proc in opened is not the hash of code and game")
+
+
+def _date(utc: int) -> str:
+    """The date of a time; empty after the year 9999."""
+    days = utc // DAY
+    return (date(1970, 1, 1) + timedelta(days)).isoformat() if days < 2932897 else ""
 
 
 def _utc(us: int) -> str:
@@ -650,6 +695,30 @@ bonus.buster.pays toke.allowed money.rounding money.unit limits.table_payout
 shuffle.cut_cards_behind shuffle.max_rounds burn.on_shuffle burn.on_dealer settle.order
 payout.floor_from chips
 """
+DEFAULTS: Json = {  # of options that are absent in version 2, where they are not none, false or 0
+    "blackjack.tie": "push",
+    "blackjack.ten_up": "check_first",
+    "blackjack.paid": "at_check",
+    "decisions.by": "both",
+    "dealer.soft_17": "hit",
+    "dealer.peek": ["A", "T"],
+    "wins.pays_21": {"pays": 1, "on": 1},
+    "split.max_hands": 4,
+    "split.match": "value",
+    "split.aces_again": True,
+    "double.on": "two_cards",
+    "double.max_total": 21,
+    "double.times": 1,
+    "double.after_split": True,
+    "surrender.when": "never",
+    "money.rounding": "floor",
+    "money.unit": 1,
+    "settle.order": "last_seat",
+}
+RULES: Json = {  # the same of the jurisdiction
+    "rounds_after_cut": 1,
+    "two_people": ["void", "correct", "pairing", "counters", "decks_out"],
+}
 NEEDED = ("decks", "blackjack.pays", "blackjack.tie", "dealer.soft_17", "split.max_hands")
 
 
@@ -692,7 +761,9 @@ class Game:
         options, rules = data.get("options"), data.get("jurisdiction")
         if not isinstance(options, dict) or not isinstance(rules, dict) or "ways" not in rules:
             raise NotJudged("the game in opened has no options and jurisdiction as known here")
-        self.options, self.rules = _flat(options), rules
+        old = "format" not in data  # version 1: nothing is absent
+        self.options = {**({} if old else DEFAULTS), **_flat(options)}
+        self.rules = {**({} if old else RULES), **rules}
         self.seats = data.get("seats", 7)
         limits = [f"limits.{bet}.{end}" for bet in BETS for end in ("min", "max", "step")]
         unknown = self.options.keys() - {*OPTIONS.split(), *limits}
@@ -2173,6 +2244,7 @@ class Settlement:
 
     def boot(self, opened: Json, last_round: int) -> None:
         """Another game, or another procedure, starts with a closed table."""
+        self.later = opened.get("vocabulary", 1) > VOCABULARY
         if self.proc == opened["proc"]:
             return
         old = self.table.state if self.table else _new("state", round=last_round)
@@ -2287,7 +2359,7 @@ class Boot:
     name: str
     last: int  # the last record before it
     end: tuple[int, int]  # the segment and the offset where that one ends
-    hashes: list[str]
+    hashes: list[Any]  # the version of its records; in version 1 also sw, conf and proc
     mono: int
     timed: bool = False  # whether a record of it has a pace to keep
     kind: str = ""
@@ -2509,10 +2581,13 @@ class Reading:
         piece = segment.at(self.offset, min(used, edge) - self.offset)
         n, seq = (int.from_bytes(piece[at], "little") for at in (slice(4), slice(8, 16)))
         table = json.dumps(self.origin[9:-17], ensure_ascii=False)
-        start, shown = f'{{"v":1,"table":{table},"boot":"'.encode(), piece[HEAD.size :]
+        starts, shown = ('{"v":2,', f'{{"v":1,"table":{table},'), piece[HEAD.size :]
         ours = self.boot.name.encode() if self.boot else b""
-        begins = start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != ours
-        return 1 <= n <= LONGEST and seq == self.seq + 1 and begins
+        begins = [
+            start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != ours
+            for start in (f'{one}"boot":"'.encode() for one in starts)
+        ]
+        return 1 <= n <= LONGEST and seq == self.seq + 1 and any(begins)
 
     def refused(self, frame: Frame) -> str:
         """Why a whole frame is not the next one; nothing where it is."""
@@ -2528,7 +2603,7 @@ class Reading:
 
     def begin(self, frame: Frame) -> None:
         """Takes from the first snapshot what there is to go on from."""
-        record = _record(frame.record)
+        record = _record(frame.record, [])
         data = record["data"]
         if record["kind"] != "snapshot":
             raise Wrong("the first record of the segment is no snapshot")
@@ -2553,7 +2628,7 @@ class Reading:
             self.trust(data["opened"]["table_key"])
             if joins:
                 self.prove_retired()
-                self.lay_down(record["table"], self.retired[-1][1])
+                self.lay_down(self.origin[9:-17], self.retired[-1][1])
 
     def lay_down(self, table: str, said: Json) -> None:
         """The cards that lie face down where the record begins."""
@@ -2567,9 +2642,10 @@ class Reading:
 
     def take(self, frame: Frame) -> None:
         """A record in its place: holds it against what was before, and goes on."""
-        record = _record(frame.record)
-        kind, cursor = record["kind"], record.get("cursor")
-        if record["seq"] != frame.seq or record["table"] != self.origin[9:-17]:
+        later: list[str] = []
+        record = _record(frame.record, later)
+        kind, cursor, table = record["kind"], record.get("cursor"), self.origin[9:-17]
+        if record["seq"] != frame.seq or record.setdefault("table", table) != table:
             raise Wrong("the record's seq or table is not that of the frame or the origin")
         if "cause" in record and not 1 <= record["cause"] < frame.seq:
             raise Wrong(f"cause {record['cause']} is no record before")
@@ -2580,6 +2656,7 @@ class Reading:
         boot.starts = _day_starts(boot.starts, record["day"], record["utc"])
         if kind in CHECKS:
             CHECKS[kind](self, boot, record, record["data"])
+        self.allow(later)
         adopts = kind == "link" and record["data"].get("what") == "adopted"
         if cursor:
             self.advance(cursor, adopts)
@@ -2594,6 +2671,14 @@ class Reading:
         self.trees.append(_grown(self.trees[-1], self.seq, _hash(b"\0", frame.record)))
         self.seq, self.chain = frame.seq, frame.chain
         self.utc = record["utc"]
+
+    def allow(self, later: list[str]) -> None:
+        """Names what the page does not know, where the boot has a later vocabulary than it."""
+        known = self.opened.get("vocabulary", 1) <= VOCABULARY if self.opened else True
+        if later and known:
+            raise Wrong(f"the page does not know {later[0]}")
+        for what in later:
+            self.remark(f"a later vocabulary: {_plain(what)}", True)
 
     def check_round(self, record: Json) -> None:
         """Refuses a round that is not the one that goes on or begins."""
@@ -2624,10 +2709,12 @@ class Reading:
     def booted(self, record: Json, durable: int) -> Boot:
         """The boot of the record, which may begin with it."""
         boot, kind, utc, mono = self.boot, record["kind"], record["utc"], record["mono"]
-        hashes = [record[name] for name in HASHES]
+        hashes = [record["v"], *(record[name] for name in HASHES if name in record)]
         if boot is None or boot.name != record["boot"]:
             if record["boot"] in self.boots:
                 raise Wrong(f"the boot {record['boot']} was over")
+            if boot and record["v"] < boot.hashes[0]:
+                raise Wrong(f"version {record['v']} follows on version {boot.hashes[0]}")
             self.boots.add(record["boot"])
             self.unsigned.clear()
             boot = self.boot = Boot(record["boot"], self.seq, self.end, hashes, mono)
@@ -2640,7 +2727,7 @@ class Reading:
                 raise Wrong("utc leaves the pace of mono, or goes back, without a clock record")
             self.timed, boot.timed = record, True
         if hashes != boot.hashes:
-            raise Wrong("sw, conf or proc changes within a boot")
+            raise Wrong("v, sw, conf or proc changes within a boot")
         if not boot.opened and kind not in ("opened", "snapshot", "clock"):
             raise Wrong(f"a boot begins with {kind}, not with opened")
         if boot.kind == "closed" and kind not in ("checkpoint", "snapshot", "clock", "witnessed"):
@@ -2718,7 +2805,7 @@ class Reading:
                 self.check_hashes(boot, self.opened)
 
     def check_hashes(self, boot: Boot, opened: Json) -> None:
-        if boot.hashes != [opened[name][:16] for name in HASHES]:
+        if boot.hashes not in ([1, *(opened[name][:16] for name in HASHES)], [2]):
             raise Wrong("sw, conf or proc is not the beginning of that in opened")
 
     def open(self, boot: Boot, record: Json, data: Json) -> None:

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from controller.audit.errors import RecordProblem
 from controller.audit.files import LOCK, Disk, WriterLock
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
+from controller.audit.format.records import table_of
 from controller.audit.format.segments import DIRECTORY, SPARE, numbers, spare_file
 from controller.audit.format.tail import TailVerdict
 from controller.audit.keys import load_table_private
@@ -154,7 +155,7 @@ def _damaged(case: DoctorCase, record: Path, problem: RecordProblem) -> DoctorPr
 
 
 def _other_table(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorProblem]:
-    theirs = opening.records[0].table
+    theirs = "" if opening.snapshot is None else table_of(opening.snapshot.origin)
     if case.name and theirs != case.name:
         yield wrong(
             f"{opening.record} is the record of table {theirs}, not of {case.name}",

@@ -14,6 +14,7 @@ import pytest
 from controller.cli import main
 from tests.support.paths import ROOT
 
+SCRIPT = ROOT / "controller" / "audit" / "verify_record.py"
 BEFORE = ROOT / "tests" / "long" / "fixtures_before"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((BEFORE / "expected.json").read_text("utf-8"))
 GAMES = sorted(EXPECTED)
@@ -50,8 +51,7 @@ def test_it_verifies(record: Path, capfdbinary: pytest.CaptureFixture[bytes]) ->
     found = json.loads(printed(capfdbinary, "verify", record, "--json"))
     verdict = {name: value for name, value in found.items() if name not in OF_THE_CODE}
     assert verdict == EXPECTED[record.name]["verify"]
-    script = ROOT / "controller" / "audit" / "verify_record.py"
-    ran = subprocess.run([sys.executable, script, record], check=False, timeout=60)
+    ran = subprocess.run([sys.executable, SCRIPT, record], check=False, timeout=60)
     assert ran.returncode == 0
 
 
@@ -85,3 +85,28 @@ def test_a_case_is_the_same(record: Path, tmp_path: Path) -> None:
 def test_the_index_is_the_same(record: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     rows = printed(capfdbinary, "sql", record, "select * from rounds", "--json")
     assert digest(rows) == EXPECTED[record.name]["index"]
+
+
+def test_it_is_continued(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A boot of this version continues a record of an earlier one, with its keys."""
+    with tarfile.open(BEFORE / "continued.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    place = tmp_path / "mega"
+    (place / "keys").chmod(0o700)
+    before = json.loads(printed(capfdbinary, "verify", place, "--json"))
+    script = ROOT / "tests" / "scripts" / "examples.json"
+    assert main(["script", "run", str(script), "--record", str(place)]) == 0
+    capfdbinary.readouterr()
+    found = json.loads(printed(capfdbinary, "verify", place, "--json"))
+    assert found["findings"] == []
+    assert found["records"] > before["records"] + 100
+    assert found["opened"] > before["opened"] == 2
+    ran = subprocess.run([sys.executable, SCRIPT, place], check=False, timeout=60)
+    assert ran.returncode == 0
+    case = tmp_path / "case"
+    rounds = [f"--out={case}", "--round=1-7", "--by=Eve", "--reason=x"]
+    assert main(["audit", "export", str(place), *rounds]) == 0
+    assert main(["audit", "check-case", str(case)]) == 0
+    capfdbinary.readouterr()
+    shown = printed(capfdbinary, "tail", place, "--lines", found["last"]).decode()
+    assert shown.count("the controller starts") == found["boots"]

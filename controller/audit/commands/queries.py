@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
 
+import msgspec
 from msgspec.structs import replace
 
 from controller.audit.commands.common import index_progress, rounds_of
 from controller.audit.errors import IndexBusy, IndexFileProblem, RecordProblem
-from controller.audit.format.records import OpenedData, Record
+from controller.audit.format.records import OpenedData, Record, Snapshot, table_of
 from controller.audit.index import (
     MAX_PAGE,
     Index,
@@ -306,12 +307,21 @@ def _follow(record: Path, count: int, printer: _Printer) -> NoReturn:
 # --- output -------------------------------------------------------------------------------------
 
 
+def _name_of_table(told: LocatedRecord) -> str:
+    """The table's name, from the first record that has the origin."""
+    if told.opened is not None:
+        return table_of(told.opened.origin)
+    if told.record.kind == "snapshot":
+        return table_of(msgspec.json.decode(told.record.data, type=Snapshot).origin)
+    return told.record.table
+
+
 class _Printer:
     """Prints records, and a line with the date whenever it changes."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
-        self._day = ""
+        self._day = self._table = ""
         self._boot: OpenedData | None = None
         self._money: AmountFormat = currency_of(None)
         self.count = 0
@@ -325,6 +335,7 @@ class _Printer:
             return
         if told.opened is not self._boot:
             self._boot, self._money = told.opened, currency_of(told.opened)
+        self._table = self._table or _name_of_table(told)
         for line in self._lines(told.record):
             _print_text(line)
 
@@ -332,7 +343,7 @@ class _Printer:
         day = format_day(record.utc)
         if day != self._day:
             self._day = day
-            yield f"{day} UTC, gaming day {printable(record.day)}, table {printable(record.table)}"
+            yield f"{day} UTC, gaming day {printable(record.day)}, table {printable(self._table)}"
         sure = " " if record.clock == "synced" else "~"
         who = printable(record.by.name)
         seat = f" (seat {record.by.seat})" if record.by.seat else ""

@@ -42,7 +42,7 @@ from controller.audit.format.notes import (
     parse_note,
     table_name,
 )
-from controller.audit.format.records import NoteData, Record, TailData
+from controller.audit.format.records import NoteData, Record, TailData, table_of
 from controller.audit.format.segments import (
     DIRECTORY,
     RecordFrame,
@@ -183,7 +183,8 @@ class _SegmentSums:
             self._tails.append(msgspec.json.decode(found.data, type=TailData).file)
         elif found.kind == "decision" and event_type(bytes(found.data)) in FACE_DOWN_EVENTS:
             at = RecordFinding(segment.number, frame.offset, frame.seq, found.round, "", 0)
-            self._holes.take(FaceDownDecision(at, found.table, found.cursor, bytes(found.data)))
+            table = table_of(segment.snapshot.origin)
+            self._holes.take(FaceDownDecision(at, table, found.cursor, bytes(found.data)))
 
     def _summary(self, signed: SignedCheckpoint) -> SegmentSummary:
         """Argument `signed` is the first checkpoint over all of them."""

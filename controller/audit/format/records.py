@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -11,7 +13,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from controller.procedure.model.state import State
 
-VERSION: Final = 1
+VERSION: Final = 2
+"""The version of the records that are written; version 1 is still read."""
+VOCABULARY: Final = 1
+"""The number of the kinds, fields and types that this software knows. Raised when one is added."""
+MAX_RECORD_BYTES: Final = 65_535
+"""Size limit of a record of version 2."""
 
 Kind: TypeAlias = Literal[
     "snapshot",
@@ -39,7 +46,9 @@ OWN: Final[frozenset[Kind]] = frozenset(
 
 ClockQuality: TypeAlias = Literal["synced", "unsynced", "unknown"]
 SHORT: Final = 16
-"""Length of the shortened hashes in every record."""
+"""Length of the shortened hashes in records of version 1, and in texts."""
+NOT_COMPUTED: Final = "0" * 64
+"""Stored in place of a hash that a program without an installation has not computed."""
 
 
 class RecordActor(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -116,6 +125,11 @@ class BootIdentity(Struct, frozen=True):
     """Fingerprint of surveillance's key."""
     debuggable: bool = False
     """Whether other processes of the same user can read the memory of the controller."""
+    release: str = NOT_COMPUTED
+    """Hash of all files of the software."""
+    dependencies: str = NOT_COMPUTED
+    """Hash of all files of its dependencies."""
+    runs: Literal["source", "compiled"] = "source"
 
     @property
     def proc(self) -> str:
@@ -128,14 +142,14 @@ class WrittenFirst(Struct, frozen=True):
     `seq` is inserted after the first."""
 
     v: int
-    table: str
     boot: str
 
 
 class WrittenTime(Struct, frozen=True, gc=False):
     """The fields that all records of one write share."""
 
-    day: str
+    day: str | UnsetType
+    """The gaming day; left out if it is the date of `utc`."""
     utc: int
     mono: int
     clock: ClockQuality
@@ -146,38 +160,41 @@ class WrittenRest(Struct, frozen=True, gc=False, omit_defaults=True):
 
     round: int
     kind: Kind
-    by: RecordActor
-    sw: str
-    conf: str
-    proc: str
+    by: RecordActor = CONTROLLER
     cause: int | UnsetType = UNSET
     cursor: DeviceCursor | UnsetType = UNSET
     data: Any = UNSET
 
 
-class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A decoded record; `data` stays encoded."""
+class Record(Struct, frozen=True, gc=False):
+    """A decoded record of version 1 or 2; `data` stays encoded."""
 
-    v: Literal[1]
-    table: str
+    v: Literal[1, 2]
     boot: str
     seq: int
-    day: str
     utc: int
     mono: int
     clock: ClockQuality
     round: int
-    kind: Kind
-    by: RecordActor
-    sw: str
-    conf: str
-    proc: str
+    kind: str
     data: msgspec.Raw
+    by: RecordActor = CONTROLLER
     cause: int = 0
     cursor: DeviceCursor | None = None
+    written_day: str = msgspec.field(default="", name="day")
+    table: str = ""
+    """In records of version 1, as `sw`, `conf` and `proc`."""
+    sw: str = ""
+    conf: str = ""
+    proc: str = ""
+
+    @property
+    def day(self) -> str:
+        """The gaming day."""
+        return self.written_day or utc_date(self.utc)
 
 
-class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
+class OpenedData(Struct, frozen=True):
     """Data of a boot's first record."""
 
     origin: str
@@ -193,18 +210,23 @@ class OpenedData(Struct, frozen=True, forbid_unknown_fields=True):
     readback: Literal["direct", "cached"]
     hole: str | UnsetType = UNSET
     sealed_to: str | UnsetType = UNSET
-    """Fingerprints of keys; absent in records of earlier software."""
+    """Fingerprints of keys; absent if the table deals no hole cards."""
+    vocabulary: int | UnsetType = UNSET
+    """Absent in records of version 1, as all of the following."""
+    release: str | UnsetType = UNSET
+    dependencies: str | UnsetType = UNSET
+    runs: Literal["source", "compiled"] | UnsetType = UNSET
     debuggable: bool | UnsetType = UNSET
-    """True, or absent."""
+    """True: other processes of the user can read the controller's memory. Absent otherwise."""
 
 
-class NoteData(Struct, frozen=True, forbid_unknown_fields=True):
+class NoteData(Struct, frozen=True):
     """Data with a signed note: certificates, checkpoints, cosignatures."""
 
     note: str
 
 
-class ClockData(Struct, frozen=True, forbid_unknown_fields=True):
+class ClockData(Struct, frozen=True):
     utc_was: int
     mono: int
     two: tuple[str, str] | UnsetType = UNSET
@@ -212,7 +234,7 @@ class ClockData(Struct, frozen=True, forbid_unknown_fields=True):
     the same record as the change, so that it is never accepted without them."""
 
 
-class TailData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TailData(Struct, frozen=True, omit_defaults=True):
     """Data of a `tail` record: trailing bytes were quarantined."""
 
     segment: int
@@ -224,7 +246,7 @@ class TailData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     two: tuple[str, ...] = ()
 
 
-class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Snapshot(Struct, frozen=True, kw_only=True):
     """Data of a segment's first record. `state` is the encoded state of the procedure."""
 
     origin: str
@@ -237,11 +259,33 @@ class Snapshot(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     state: msgspec.Raw
 
 
-class EmptyData(Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyData(Struct, frozen=True):
     """Empty `data`."""
 
 
 EMPTY_DATA: Final = EmptyData()
+
+
+DAY_US: Final = 86_400_000_000
+
+
+@lru_cache(maxsize=8)
+def _date(number: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
+
+
+def utc_date(utc: int) -> str:
+    """The date of a UTC time in microseconds; empty after the year 9999."""
+    try:
+        return _date(utc // DAY_US)
+    except OverflowError:
+        return ""
+
+
+def table_of(origin: str) -> str:
+    """The name of the table in the origin of its record."""
+    return origin.removeprefix("holecard/").rpartition("/")[0]
+
 
 encode: Final = msgspec.json.Encoder().encode
 _records: Final = msgspec.json.Decoder(Record)

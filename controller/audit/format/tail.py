@@ -74,9 +74,15 @@ def begins_boot(buffer: bytes, end: int, last: int, table: str, boot: str) -> bo
     length, seq = int.from_bytes(piece[:4], "little"), int.from_bytes(piece[_SEQ], "little")
     if not 0 < length <= MAX_BYTES or seq != last + 1:
         return False
-    start = f'{{"v":1,"table":{json.dumps(table, ensure_ascii=False)},"boot":"'.encode()
     shown = piece[HEAD_SIZE:]
-    return start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != boot.encode()
+    starts = (
+        '{"v":2,"boot":"',
+        f'{{"v":1,"table":{json.dumps(table, ensure_ascii=False)},"boot":"',
+    )
+    return any(
+        start.startswith(shown[: len(start)]) and shown[len(start) :][:16] != boot.encode()
+        for start in map(str.encode, starts)
+    )
 
 
 def _knew_of(buffer: bytes, start: int, stop: int, last: int) -> tuple[int, bool]:

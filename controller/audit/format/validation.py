@@ -23,14 +23,16 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from controller.audit.format.hole_cards import SEALED_TEXT
 from controller.audit.format.notes import NoteProblem, VerifierKey, table_name
 from controller.audit.format.records import (
+    CONTROLLER,
+    VERSION,
     ClockData,
     DeviceCursor,
     EmptyData,
-    Kind,
     NoteData,
     OpenedData,
     Snapshot,
     TailData,
+    utc_date,
 )
 
 LARGEST: Final = 2**63 - 1
@@ -69,25 +71,27 @@ class StrictCursor(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         return DeviceCursor(self.device, self.epoch, self.seq, self.chain, self.boot, self.t_us)
 
 
-class Strict(
-    Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
-    """A record with its fields in the order of FORMAT.md; `data` stays encoded."""
+_CONTROLLER: Final = StrictBy("device", CONTROLLER.name)
 
-    v: Literal[1]
-    table: str
+
+class Strict(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A record of version 1 or 2 with its fields in the order of FORMAT.md; `data` stays encoded.
+    Which fields a version has, `envelope_error` checks."""
+
+    v: Literal[1, 2]
+    table: str | UnsetType = UNSET
     boot: str
     seq: Natural
-    day: str
+    day: str | UnsetType = UNSET
     utc: Natural
     mono: Natural
     clock: Literal["synced", "unsynced", "unknown"]
     round: Natural
-    kind: Kind
-    by: StrictBy
-    sw: str
-    conf: str
-    proc: str
+    kind: str
+    by: StrictBy | UnsetType = UNSET
+    sw: str | UnsetType = UNSET
+    conf: str | UnsetType = UNSET
+    proc: str | UnsetType = UNSET
     cause: Natural | UnsetType = UNSET
     cursor: StrictCursor | UnsetType = UNSET
     data: Raw
@@ -96,6 +100,31 @@ class Strict(
     def bytes(self) -> bytes:
         """The encoded `data`."""
         return bytes(self.data)
+
+    @property
+    def who(self) -> StrictBy:
+        return self.by or _CONTROLLER
+
+    @property
+    def gaming_day(self) -> str:
+        return self.day or utc_date(self.utc)
+
+
+class Extended(Strict, frozen=True, gc=False, kw_only=True):
+    """A record with fields that this software does not know: right under a later vocabulary."""
+
+    unknown: tuple[str, ...]
+
+
+def envelope_error(row: Strict) -> str:
+    """Why the fields of a record are not those of its version; empty if they are."""
+    hashes = (row.sw, row.conf, row.proc)
+    if row.v == 1:
+        due = (row.table, row.day, row.by, *hashes)
+        return "a record of version 1 without all of its fields" if UNSET in due else ""
+    if any(one is not UNSET for one in (row.table, *hashes)):
+        return "a record of version 2 with a field of version 1: table, sw, conf or proc"
+    return "its gaming day is empty" if row.day == "" else ""
 
 
 _encoder: Final = msgspec.json.Encoder()
@@ -127,7 +156,16 @@ def _read(record: bytes) -> Strict | str:
         wrong = wrong_form(record, Strict, {"by": StrictBy, "cursor": StrictCursor})
         if wrong:
             return wrong
+        unknown = _unknown(record, Strict)
+        if unknown:
+            return Extended(unknown=unknown, **msgspec.structs.asdict(found))
     return found
+
+
+def _unknown(data: bytes, shape: type[Struct]) -> tuple[str, ...]:
+    """The names in a JSON object that are no fields of `shape`."""
+    known = shape.__struct_encode_fields__
+    return tuple(name for name in json.loads(data) if name not in known)
 
 
 def wrong_form(
@@ -230,15 +268,20 @@ class _Typed(Struct, frozen=True, gc=False):
     type: str
 
 
-class _Decision(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    event: _Typed
+class _TypedEvent(_Typed, frozen=True, gc=False):
+    actor: Any = UNSET
+    """In records of version 1 only."""
+
+
+class _Decision(Struct, frozen=True, gc=False):
+    event: _TypedEvent
     rows: tuple[str, ...]
     effects: tuple[_Typed, ...]
     sealed: Annotated[str, Meta(pattern=f"^{SEALED_TEXT}$")] | UnsetType = msgspec.UNSET
 
 
-class _Refusal(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    event: _Typed
+class _Refusal(Struct, frozen=True, gc=False):
+    event: _TypedEvent
     id: str
     why: str
 
@@ -249,20 +292,20 @@ class _What(Struct, frozen=True, gc=False):
     what: str
 
 
-class _Unwitnessed(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _Unwitnessed(Struct, frozen=True, gc=False):
     since: Natural
 
 
-class _Fault(Struct, frozen=True, forbid_unknown_fields=True):
+class _Fault(Struct, frozen=True):
     what: str
     detail: Any
 
 
-class _Text(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _Text(Struct, frozen=True, gc=False):
     text: str
 
 
-SHAPES: Final[dict[Kind, type[Struct]]] = {
+SHAPES: Final[dict[str, type[Struct]]] = {
     "opened": OpenedData,
     "certificate": NoteData,
     "checkpoint": NoteData,
@@ -288,14 +331,23 @@ class WrongData(Exception):
     """Not valid `data` of its kind."""
 
 
-def check_data(kind: Kind, data: bytes) -> None:
-    """Raise WrongData unless `data` is valid for its kind. Not for snapshots."""
+def check_data(kind: str, data: bytes, version: int = VERSION) -> str:
+    """Raise WrongData unless `data` is valid for its kind. Not for snapshots.
+
+    Returns what this software does not know: the kind, or fields. Right only under a later
+    vocabulary.
+    """
+    if kind not in SHAPES:
+        _check_json(data)
+        return f"kind {kind}"
     try:
         found = _DECODERS[kind].decode(data)
     except UNREADABLE as problem:
         raise WrongData(str(problem)) from None
     if isinstance(found, OpenedData) and not _game_follows_code(data, found):
         raise WrongData("its game does not follow its code")
+    if isinstance(found, _Decision | _Refusal) and (found.event.actor is UNSET) != (version > 1):
+        raise WrongData("an event has an actor in records of version 1, and only there")
     if isinstance(found, ClockData) and found.two and found.two[0] == found.two[1]:
         raise WrongData("two people say that a clock is right, and they are one")
     if isinstance(found, _What):
@@ -303,10 +355,19 @@ def check_data(kind: Kind, data: bytes) -> None:
     else:
         open_ = isinstance(found, _Decision | _Refusal | _Fault | OpenedData)
         usual = not open_ and _encode(found) == data
-    wrong: object = "" if usual else wrong_json(data, 1)
-    if isinstance(wrong, str) and wrong:
-        raise WrongData(wrong)
-    if not usual and (wrong := too_large(data)):
+    if usual:
+        return ""
+    _check_json(data)
+    if isinstance(found, _What):
+        return ""
+    return ", ".join(f"{kind}.{name}" for name in _unknown(data, SHAPES[kind]))
+
+
+def _check_json(data: bytes) -> None:
+    """Raise WrongData if the JSON is none of a record."""
+    found = wrong_json(data, 1)
+    wrong = found if isinstance(found, str) else too_large(data)
+    if wrong:
         raise WrongData(wrong)
 
 
@@ -364,7 +425,8 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
     if said.opened:
         if not _game_follows_code(data, said.opened):
             yield "snapshot: the game of opened does not follow its code"
-        if wrong := wrong_opened(said.opened, seq):
+        version = 1 if said.opened.vocabulary is UNSET else 2
+        if wrong := wrong_opened(said.opened, seq, version):
             yield f"snapshot: opened: {wrong}"
     begun = bool(said.opened), bool(said.certificate)
     first = seq == 1 and not any(begun) and bytes(said.state) == b"null"
@@ -372,9 +434,11 @@ def wrong_snapshot(data: bytes, said: Snapshot, seq: int) -> Iterator[str]:
         yield "segment 1 does not begin the record"
 
 
-def wrong_opened(opened: OpenedData, seq: int) -> str:
+def wrong_opened(opened: OpenedData, seq: int, version: int) -> str:
     """Why the data of a boot's `opened` record is invalid, as far as it alone shows; empty if
     valid."""
+    if wrong := _wrong_software(opened, version):
+        return wrong
     for name in ("sw", "conf", "proc", "code"):
         if not HEX64.fullmatch(getattr(opened, name)):
             return f"its {name} is no hash in hexadecimal"
@@ -390,6 +454,21 @@ def wrong_opened(opened: OpenedData, seq: int) -> str:
         return f"its table's key: {problem}"
     if key.name != table_name(opened.origin):
         return f"its table's key is that of {key.name}"
+    return ""
+
+
+def _wrong_software(opened: OpenedData, version: int) -> str:
+    """Why the fields that version 2 added are invalid; empty if valid."""
+    added = [opened.vocabulary, opened.release, opened.dependencies, opened.runs]
+    if version == 1:
+        absent = [*added, opened.debuggable].count(UNSET) == len(added) + 1
+        return "" if absent else "it has a field that version 1 does not have"
+    if UNSET in added:
+        return "it has not all of vocabulary, release, dependencies and runs"
+    if not isinstance(opened.vocabulary, int) or not 1 <= opened.vocabulary <= LARGEST:
+        return f"its vocabulary is {opened.vocabulary}"
+    if not all(HEX64.fullmatch(str(one)) for one in (opened.release, opened.dependencies)):
+        return "its release or dependencies is no hash in hexadecimal"
     return ""
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from controller.audit.format.records import CONTROLLER, utc_date
 from controller.audit.format.table_entries import NOT_RECORDED
 from controller.audit.index.rows import Rows
 from controller.procedure.model.effects import Tell
@@ -23,20 +24,27 @@ SqlInteger: TypeAlias = Annotated[int, Meta(ge=-(1 << 62), le=(1 << 62) - 1)]
 """An integer that SQLite can store, and the difference of two of them."""
 
 
-class IndexedActor(Struct, gc=False):
+class IndexedActor(Struct, frozen=True, gc=False):
     role: str
     name: str
     seat: SqlInteger = 0
 
 
+_CONTROLLER: Final = IndexedActor(CONTROLLER.role, CONTROLLER.name)
+
+
 class IndexedRecord(Struct, gc=False):
-    day: str
     utc: SqlInteger
     round: SqlInteger
     kind: str
-    by: IndexedActor
     data: msgspec.Raw
+    by: IndexedActor = _CONTROLLER
     cause: SqlInteger = 0
+    written_day: str = msgspec.field(default="", name="day")
+
+    @property
+    def day(self) -> str:
+        return self.written_day or utc_date(self.utc)
 
 
 class IndexedEvent(Struct, gc=False):
@@ -114,7 +122,7 @@ def index_record(rows: Rows, segment: int, offset: int, seq: int, data: bytes) -
     try:
         read = decode_record(data)
     except CANNOT_READ:
-        read = IndexedRecord("", now.utc, 0, "", IndexedActor("", ""), Raw(b"{}"))
+        read = IndexedRecord(now.utc, 0, "", Raw(b"{}"), IndexedActor("", ""))
         rows.problem(NOT_UNDERSTOOD)
     by, utc = read.by, read.utc
     spans.record(segment, seq, utc)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec import UNSET
 
-from controller.audit.format.records import ClockData, ClockQuality, Moment
+from controller.audit.format.records import DAY_US, ClockData, ClockQuality, Moment, utc_date
 
 Clock: TypeAlias = Callable[[], Moment]
 Day: TypeAlias = Callable[[int], str]
-"""Returns the gaming day of a UTC time in microseconds."""
+"""Returns the gaming day of a UTC time in microseconds; empty if it is the date of that time."""
 
 STEP_US: Final = 500_000
 """Tolerance: a larger difference between UTC and the monotonic clock means that UTC was set."""
@@ -59,10 +59,10 @@ def gaming_day(starts: timedelta = timedelta(0)) -> Day:
     shift = int(starts.total_seconds()) * 1_000_000
 
     @lru_cache(maxsize=1)
-    def date_of(number: int) -> str:
-        return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
+    def named(day: int, date: int) -> str:
+        return "" if day == date else utc_date(day * DAY_US)
 
-    return lambda utc: date_of((utc - shift) // 86_400_000_000)
+    return lambda utc: named((utc - shift) // DAY_US, utc // DAY_US)
 
 
 def clock_set(

@@ -12,7 +12,7 @@ import errno
 import secrets
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import UNSET, Raw, Struct
@@ -24,8 +24,9 @@ from controller.audit.format.notes import SigningKey, table_name
 from controller.audit.format.records import (
     CONTROLLER,
     EMPTY_DATA,
-    SHORT,
+    MAX_RECORD_BYTES,
     VERSION,
+    VOCABULARY,
     BootIdentity,
     ChainPosition,
     DeviceCursor,
@@ -43,7 +44,6 @@ from controller.audit.format.records import (
 from controller.audit.format.segments import (
     DIRECTORY,
     HEADER_SIZE,
-    MAX_BYTES,
     SIZE,
     SMALLEST,
     chain_start,
@@ -63,22 +63,6 @@ class EntryTooLarge(ValueError):
     """An entry, or a batch, exceeds the size limit."""
 
 
-class BootFields(NamedTuple):
-    """The fields that all records of a boot share."""
-
-    begin: bytes
-    """The encoded record up to its seq."""
-    sw: str
-    conf: str
-    proc: str
-
-    @classmethod
-    def of(cls, identity: BootIdentity, boot: str) -> Self:
-        first = encode(WrittenFirst(VERSION, identity.table, boot))
-        hashes = (identity.sw[:SHORT], identity.conf[:SHORT], identity.proc[:SHORT])
-        return cls(first[:-1] + b',"seq":', *hashes)
-
-
 class EncodedEntry(Struct, frozen=True, gc=False):
     """An entry encoded except for its seq and time; can be made in parallel to an append."""
 
@@ -95,16 +79,13 @@ class StagedFrames(Struct, frozen=True, gc=False):
     made: list[ChainPosition]
 
 
-def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
+def encode_entry(entry: RecordEntry) -> EncodedEntry:
     """Encode an entry. Raises TypeError, ValueError."""
     written = encode(
         WrittenRest(
             entry.round,
             entry.kind,
             entry.by,
-            head.sw,
-            head.conf,
-            head.proc,
             entry.cause or UNSET,
             entry.cursor or UNSET,
             entry.data,
@@ -114,22 +95,24 @@ def encode_entry(entry: RecordEntry, head: BootFields) -> EncodedEntry:
 
 
 def stage(
-    entries: Sequence[EncodedEntry], head: BootFields, moment: Moment, day: str, last: ChainPosition
+    entries: Sequence[EncodedEntry], begin: bytes, moment: Moment, day: str, last: ChainPosition
 ) -> StagedFrames:
     """Frame the entries as successors of the record `last`. Raises EntryTooLarge.
 
-    One loop with inlined hashing: it is on the append path.
+    `begin`: the encoded record up to its seq. `day`: empty if it is the date of the moment. One
+    loop with inlined hashing: it is on the append path.
     """
-    begin = head.begin
-    time = encode(WrittenTime(day, moment.utc, moment.mono, moment.quality))[1:-1]
+    time = encode(WrittenTime(day or UNSET, moment.utc, moment.mono, moment.quality))[1:-1]
     before = seq = last.seq
     chain = last.chain
     frames, leaves, made = [], [], []
     for one in entries:
         seq += 1
         data = b"%b%d,%b,%b" % (begin, seq, time, one.rest)
-        if len(data) > MAX_BYTES:
-            raise EntryTooLarge(f"a {one.entry.kind} of {len(data)} bytes; at most {MAX_BYTES}")
+        if len(data) > MAX_RECORD_BYTES:
+            raise EntryTooLarge(
+                f"a {one.entry.kind} of {len(data)} bytes; a record has at most {MAX_RECORD_BYTES}"
+            )
         leaf = sha256(b"\x00" + data).digest()  # Inlined leaf_hash() and chained().
         chain = sha256(chain + leaf).digest()
         frames.append(pack(seq, before, chain, data))
@@ -176,7 +159,7 @@ class Log:
         self.boot = secrets.token_hex(8)
         self.size = size
         self._identity = identity
-        self._head = BootFields.of(identity, self.boot)
+        self._record_begin = encode(WrittenFirst(VERSION, self.boot))[:-1] + b',"seq":'
         self._disk = opening.disk
         self._lock = -1
         self._clock, self._day = clock, day
@@ -298,6 +281,10 @@ class Log:
             hole=me.hole or UNSET,
             sealed_to=me.sealed_to or UNSET,
             debuggable=True if me.debuggable else UNSET,
+            vocabulary=VOCABULARY,
+            release=me.release,
+            dependencies=me.dependencies,
+            runs=me.runs,
         )
         entries = [self._entry("opened", opened)]
         entries += [self._entry("tail", tail) for tail in tails]
@@ -331,7 +318,7 @@ class Log:
 
     def ready(self, entry: RecordEntry) -> EncodedEntry:
         """Encode an entry for write_ready(). Thread-safe. Raises TypeError, ValueError."""
-        return encode_entry(entry, self._head)
+        return encode_entry(entry)
 
     def write(self, entries: Sequence[RecordEntry]) -> list[ChainPosition]:
         """Append entries in order; durable on return. Raises EntryTooLarge or DiskFull if nothing
@@ -387,7 +374,7 @@ class Log:
         changed = clock_set(self._moment, moment, runs=self._begun, two=self._believed)
         if changed is not None:
             entries = [self.ready(self._entry("clock", changed)), *entries]
-        staged = stage(entries, self._head, moment, self._day(moment.utc), self.where)
+        staged = self._staged(entries, moment)
         size = len(staged.data)
         end = self._at + size
         fits = size <= MAX_WRITE_BYTES and end <= self.size
@@ -440,7 +427,7 @@ class Log:
 
     def _staged(self, entries: Sequence[EncodedEntry], moment: Moment) -> StagedFrames:
         """No side effects. Raises EntryTooLarge."""
-        return stage(entries, self._head, moment, self._day(moment.utc), self.where)
+        return stage(entries, self._record_begin, moment, self._day(moment.utc), self.where)
 
     def _advance(self, staged: StagedFrames) -> None:
         """Adopt staged frames that are durable."""

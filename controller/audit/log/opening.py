@@ -46,6 +46,7 @@ from controller.audit.format.records import (
     Snapshot,
     TailData,
     encode,
+    table_of,
 )
 from controller.audit.format.segments import DIRECTORY, LARGEST, SPARE, numbers, segment_file
 from controller.audit.format.tail import WRONG, Tail, TailVerdict
@@ -211,7 +212,7 @@ class RecordOpening:
             # otherwise the file cannot be opened, which the reader reports
         segment = self.segment = read_segment(self.record, number)
         self.records = [record_of(segment.file, frame) for frame in segment.frames]
-        found = self.records[0].table
+        found = table_of(segment.snapshot.origin)
         if found != table:
             raise OtherTable(
                 self.record,

@@ -334,6 +334,8 @@ def _check(one: RecordEntry) -> None:
 def _check_kind(one: RecordEntry) -> None:
     """Raise BadData."""
     try:
-        check_data(one.kind, encode(one.data))
+        unknown = check_data(one.kind, encode(one.data))
     except WrongData as wrong:
         raise BadData(f"is none of a {one.kind}: {wrong}") from None
+    if unknown:
+        raise BadData(f"is none of a {one.kind}: it has {unknown}")

@@ -15,7 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from controller.audit.errors import NoRecord, RecordDamaged, RecordProblem, cannot_read
-from controller.audit.format.records import OpenedData, Record, RecordPosition, Snapshot
+from controller.audit.format.records import (
+    DAY_US,
+    OpenedData,
+    Record,
+    RecordPosition,
+    Snapshot,
+    utc_date,
+)
 from controller.audit.format.segments import (
     HEAD_SIZE,
     HEADER_SIZE,
@@ -265,6 +272,7 @@ def _before_round(record: Path, there: list[int], turn: int) -> int:
 
 
 _ROUND: Final = re.compile(rb'"round":([0-9]{1,19}),')
+_UTC: Final = re.compile(rb'"utc":([0-9]{1,19}),')
 
 
 class NoMatch(RecordProblem):
@@ -294,7 +302,10 @@ class Selection(Struct, frozen=True):
             return any(
                 self.first <= int(found[1]) <= self.last for found in _ROUND.finditer(buffer)
             )
-        return not self.day or f'"day":"{self.day}"'.encode() in buffer
+        if not self.day or f'"day":"{self.day}"'.encode() in buffer:
+            return True
+        times = {int(found[1]) // DAY_US for found in _UTC.finditer(buffer)}
+        return self.day in {utc_date(number * DAY_US) for number in times}
 
     def __str__(self) -> str:
         if self.first:

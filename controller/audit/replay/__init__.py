@@ -9,6 +9,7 @@ from controller.audit.replay.entries import (
     decode_refusal,
     event_entry,
     record_actor,
+    without_actor,
 )
 from controller.audit.replay.hole_opening import (
     KeyDoesNotOpen,
@@ -63,4 +64,5 @@ __all__ = [
     "sealed_hole_cards",
     "software_name",
     "terms_of",
+    "without_actor",
 ]

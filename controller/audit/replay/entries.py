@@ -1,7 +1,9 @@
 """Encoding of events and the procedure's answers as record entries, and decoding.
 
   log.write([event_entry(event, answer, before, cursor=..., sealed=...)])
-  made = decode_decision(record.data)  # DecisionData(event, rows, effects, sealed)
+  made = decode_decision(record)  # DecisionData(event, rows, effects, sealed)
+
+The actor of an event is `by` of its record, and is not stored again; in records of version 1 it is.
 
 An entry for a face-down card contains its commitment and its sealed opening, each of fixed
 length. It cannot be created without them, nor with anything else in their place.
@@ -10,16 +12,22 @@ length. It cannot be created without them, nor with anything else in their place
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from controller.audit.format.hole_cards import COMMITMENT_SIZE, SEALED_TEXT
-from controller.audit.format.records import DeviceCursor, RecordActor, RecordEntry
+from controller.audit.format.records import (
+    DeviceCursor,
+    Record,
+    RecordActor,
+    RecordEntry,
+    encode,
+)
 from controller.procedure.engine import EVENTS
 from controller.procedure.model.effects import (
     Corrected,
@@ -57,7 +65,7 @@ else:  # the decoder distinguishes them by their tags
 
 
 class DecisionData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The `data` of a decision."""
+    """The `data` of a decision. In an entry the event is without its actor."""
 
     event: AnyEvent
     rows: tuple[str, ...]
@@ -67,18 +75,36 @@ class DecisionData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class RefusalData(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """The `data` of a refusal."""
+    """The `data` of a refusal. In an entry the event is without its actor."""
 
     event: AnyEvent
     id: str
     why: str
 
 
-class RecordedEvent(Struct, frozen=True, gc=False):
+class RecordedEvent(NamedTuple):
     """The input of the procedure, from the `data` of a decision or refusal."""
 
-    event: AnyEvent
+    event: Event
+    sealed: str | UnsetType
+
+
+class _RawEvent(Struct, frozen=True, gc=False):
+    event: Raw
     sealed: str | UnsetType = UNSET
+
+
+class _RawDecision(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    event: Raw
+    rows: tuple[str, ...]
+    effects: tuple[AnyEffect, ...]
+    sealed: str | UnsetType = UNSET
+
+
+class _RawRefusal(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    event: Raw
+    id: str
+    why: str
 
 
 _COMMITMENT: Final = re.compile(f"[0-9a-f]{{{2 * COMMITMENT_SIZE}}}")
@@ -93,6 +119,11 @@ _NO_CARD: Final = -1
 
 def record_actor(actor: Actor) -> RecordActor:
     return RecordActor(actor.role, actor.name, actor.seat)
+
+
+def without_actor(event: Event) -> Event:
+    """The event as it is encoded in an entry: its actor is that of the record."""
+    return replace(event, actor=UNSET)
 
 
 def event_entry(
@@ -128,7 +159,7 @@ def decision_entry(
     return RecordEntry(
         "decision",
         record_actor(event.actor),
-        DecisionData(event, answer.rows, answer.effects, sealed or UNSET),
+        DecisionData(without_actor(event), answer.rows, answer.effects, sealed or UNSET),
         answer.state.round,
         cause,
         cursor,
@@ -148,7 +179,7 @@ def refusal_entry(
     return RecordEntry(
         "refusal",
         record_actor(event.actor),
-        RefusalData(_untold(event, before), answer.id, answer.why),
+        RefusalData(without_actor(_untold(event, before)), answer.id, answer.why),
         before.round,
         cause,
         cursor,
@@ -189,6 +220,36 @@ def _untold(event: Event, before: State) -> Event:
 
 # --- how it is read back ----------------------------------------------------------------------
 
-decode_decision: Final = msgspec.json.Decoder(DecisionData).decode
-decode_refusal: Final = msgspec.json.Decoder(RefusalData).decode
-decode_event: Final = msgspec.json.Decoder(RecordedEvent).decode
+_event: Final = msgspec.json.Decoder(AnyEvent).decode
+_raw_event: Final = msgspec.json.Decoder(_RawEvent).decode
+_raw_decision: Final = msgspec.json.Decoder(_RawDecision).decode
+_raw_refusal: Final = msgspec.json.Decoder(_RawRefusal).decode
+
+
+def decode_event(record: Record) -> RecordedEvent:
+    """The event of a decision or refusal. Raises msgspec.DecodeError; so do the next two."""
+    found = _raw_event(record.data)
+    return RecordedEvent(_with_actor(found.event, record), found.sealed)
+
+
+def decode_decision(record: Record) -> DecisionData:
+    found = _raw_decision(record.data)
+    event = _with_actor(found.event, record)
+    return DecisionData(event, found.rows, found.effects, found.sealed)
+
+
+def decode_refusal(record: Record) -> RefusalData:
+    found = _raw_refusal(record.data)
+    return RefusalData(_with_actor(found.event, record), found.id, found.why)
+
+
+def _with_actor(event: Raw, record: Record) -> Event:
+    """Decode an event with `by` of its record as the actor."""
+    if record.v == 1:
+        return _event(event)
+    return _event(b'{"actor":%b,%b' % (_actor(record.by), bytes(event)[1:]))
+
+
+@lru_cache(maxsize=64)
+def _actor(by: RecordActor) -> bytes:
+    return encode(by)

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from controller.audit.errors import NotVoided, RecordDamaged, RecordProblem
 from controller.audit.format.hole_cards import NotCommitted, SealProblem, opened_card
-from controller.audit.format.records import DeviceCursor
+from controller.audit.format.records import DeviceCursor, table_of
 from controller.audit.read.lookup import (
     DecisionOutline,
     LocatedRecord,
     decode_outline,
+    head,
     of_rounds,
     of_seqs,
 )
@@ -105,7 +106,7 @@ def _hole(record: Path, told: LocatedRecord, made: DecisionOutline) -> SealedHol
         told.record.round,
         told.place.seq,
         told.record.utc,
-        told.record.table,
+        table_of(head(record, told.place.segment).snapshot.origin),
         made.event.commitment,
         cursor,
         sealed,

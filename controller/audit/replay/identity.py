@@ -4,7 +4,7 @@ same procedure can be built again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -12,11 +12,18 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.audit.errors import RecordDamaged
 from controller.audit.format.records import BootIdentity, OpenedData, encode
 from controller.audit.read.reader import ASK
-from controller.audit.release import PROCEDURE, SOFTWARE, source_hash
+from controller.audit.release import (
+    PROCEDURE,
+    SOFTWARE,
+    code_form,
+    release_hashes,
+    source_hash,
+)
 from controller.config import TableConfig
 from controller.games import game_of_table
 from controller.procedure.engine import Procedure
@@ -26,6 +33,7 @@ from controller.rules.irregularities import Jurisdiction
 from controller.rules.money import Amount
 from controller.rules.options import Options
 
+GAME_FORMAT: Final = 2
 _KEPT: Final = 64
 """Cache size: procedures."""
 
@@ -39,8 +47,10 @@ class GameTerms(Struct, frozen=True, forbid_unknown_fields=True):
     jurisdiction: Jurisdiction
     seats: int
     clauses: tuple[str, ...]
-    currency: MoneyFormat | None
+    currency: MoneyFormat | None = None
     """The format of amounts in refusals; None: a bare number."""
+    format: int = GAME_FORMAT
+    """The number of this form of a game; in records of version 1 there is none."""
 
 
 # --- the game ---------------------------------------------------------------------------------
@@ -74,7 +84,31 @@ def game_from(terms: GameTerms) -> Game:
 
 def game_bytes(game: Game) -> bytes:
     """The encoded game, as recorded."""
-    return encode(_plain(terms_of(game)))
+    terms = terms_of(game)
+    ways = {name: replace(one, text="") for name, one in terms.jurisdiction.ways.items()}
+    found = _without_defaults(replace(terms, jurisdiction=replace(terms.jurisdiction, ways=ways)))
+    return encode({"format": GAME_FORMAT, **found})
+
+
+def _without_defaults(value: Struct) -> dict[str, object]:
+    """The fields of a struct that differ from their defaults, with sorted names in mappings.
+    Equal values give equal bytes: defaults are compared by value."""
+    found: dict[str, object] = {}
+    for field in msgspec.structs.fields(value):
+        inner = getattr(value, field.name)
+        if inner != field.default:
+            found[field.encode_name] = _written(inner)
+    return found
+
+
+def _written(value: object) -> object:
+    if isinstance(value, Struct):
+        return _without_defaults(value)
+    if isinstance(value, Mapping):
+        return {name: _written(value[name]) for name in sorted(value)}
+    if isinstance(value, tuple):
+        return [_written(one) for one in value]
+    return _plain(value)
 
 
 def _currency(say: Callable[[Amount], str]) -> MoneyFormat | None:
@@ -101,6 +135,9 @@ def identity_of(table: str, what: TableConfig | Game) -> BootIdentity:
         sha256(conf).hexdigest(),
         source_hash(*PROCEDURE),
         terms,
+        release=release_hashes().software,
+        dependencies=release_hashes().dependencies,
+        runs=code_form(),
     )
 
 

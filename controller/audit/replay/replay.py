@@ -37,6 +37,7 @@ from controller.audit.replay.entries import (
     decode_decision,
     decode_event,
     decode_refusal,
+    without_actor,
 )
 from controller.audit.replay.identity import (
     proc_of,
@@ -279,13 +280,13 @@ class RecordReplay:
                 self._standing = other_code_state_after(self._standing, record)
             self.taken += 1
             return
-        said = decode_event(record.data)
+        said = decode_event(record)
         answer = self._answer(place, record, said)
         made = _made(said, answer)
         taken = isinstance(answer, Decision)
         if taken != (record.kind == "decision") or not same_value(record.data, encode(made)):
             read = decode_decision if record.kind == "decision" else decode_refusal
-            raise self._disagrees(place, record, _difference(read(record.data), made))
+            raise self._disagrees(place, record, _difference(read(record), made))
         if isinstance(answer, Decision):
             self.state = answer.state
         due = 0 if self.state is None else self.state.round
@@ -319,9 +320,10 @@ class RecordReplay:
 
 
 def _made(said: RecordedEvent, answer: Decision | Refused) -> DecisionData | RefusalData:
+    event = without_actor(said.event)
     if isinstance(answer, Decision):
-        return DecisionData(said.event, answer.rows, answer.effects, said.sealed)
-    return RefusalData(said.event, answer.id, answer.why)
+        return DecisionData(event, answer.rows, answer.effects, said.sealed)
+    return RefusalData(event, answer.id, answer.why)
 
 
 def _difference(recorded: DecisionData | RefusalData, made: DecisionData | RefusalData) -> str:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from controller.audit.errors import RecordProblem
-from controller.audit.format.records import SHORT
+from controller.audit.format.records import SHORT, table_of
 from controller.audit.format.segments import numbers
 from controller.audit.format.tail import TailVerdict
 from controller.audit.keys import check_table_key, with_previous_keys
@@ -56,7 +56,8 @@ class TailApproval:
         there = numbers(record)
         if not there:
             raise _nothing(record, "the record has not begun")
-        opening = RecordOpening.at(record, table=head(record, there[-1]).record.table, accept=two)
+        table = table_of(head(record, there[-1]).snapshot.origin)
+        opening = RecordOpening.at(record, table=table, accept=two)
         if opening.tail is None or opening.tail.verdict is not TailVerdict.UNEXPLAINED:
             opening.close()
             raise _nothing(record, _why(opening))

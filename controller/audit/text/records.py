@@ -127,10 +127,10 @@ def _decided(record: Record) -> tuple[Event | None, tuple[Effect, ...], str]:
     """The event of a decision or refusal, its effects, and why it was refused."""
     try:
         if record.kind == "decision":
-            made = decode_decision(record.data)
+            made = decode_decision(record)
             return made.event, made.effects, ""
         if record.kind == "refusal":
-            refused = decode_refusal(record.data)
+            refused = decode_refusal(record)
             return refused.event, (), refused.why
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass  # of another software version, or corrupt

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +25,15 @@ from controller.audit.format.hole_cards import (
     SealProblem,
     check,
 )
-from controller.audit.format.records import DeviceCursor, OpenedData, Record, RecordActor, encode
-from controller.audit.format.validation import (
-    UNREADABLE,
-    Strict,
-    StrictBy,
-    check_data,
-    too_large,
+from controller.audit.format.records import (
+    DeviceCursor,
+    OpenedData,
+    Record,
+    RecordActor,
+    Snapshot,
+    table_of,
 )
+from controller.audit.format.validation import UNREADABLE, Strict, StrictBy, check_data, too_large
 from controller.audit.read.retirements import RetiredCard
 from controller.audit.release import PROCEDURE, source_hash
 from controller.audit.replay import OtherProcedure, RecordReplay
@@ -43,7 +43,6 @@ from controller.audit.verify.facts import (
     RecordFinding,
     SegmentFindings,
 )
-from controller.procedure.model.events import Actor
 
 FACE_DOWN_EVENTS: Final = frozenset(("HoleDealt", "ErrorCardDrawn", "HoleRevealed"))
 """Types of the events about a face-down card."""
@@ -182,7 +181,6 @@ def _revealed_error(event: _CardEvent) -> str:
 DECIDED: Final = frozenset(("decision", "refusal"))
 _EVENT: Final = b'{"event":{"type":"'
 _TYPE: Final = len(_EVENT)
-_ACTOR: Final = b'","actor":'
 _BEGIN: Final = _TYPE + 4
 _MOST_OPEN: Final = 256
 """More than the number of event types."""
@@ -199,7 +197,7 @@ class _WithEvent(Struct, frozen=True, gc=False):
 
 
 class _ActingEvent(Struct, frozen=True, gc=False):
-    actor: Actor
+    actor: StrictBy
 
 
 class _WithActor(Struct, frozen=True, gc=False):
@@ -214,15 +212,16 @@ class DecisionReplay:
     """Replays the decisions of a segment."""
 
     def __init__(
-        self, record: Path, opened: OpenedData | None, found: SegmentFindings, *, replay: bool
+        self, record: Path, said: Snapshot, found: SegmentFindings, *, replay: bool
     ) -> None:
-        """Argument `opened` is the last boot before the segment."""
+        """Argument `said` is the snapshot of the segment."""
+        self._table = table_of(said.origin)
         self._replay: RecordReplay | None = RecordReplay(record) if replay else None
         self.replays = replay
         """Whether decisions are replayed."""
         self._findings = found
         self._ours = source_hash(*PROCEDURE)
-        self._opened = opened
+        self._opened = said.opened or None
         self._lost: CodeVersion | None = None
         """The version of a boot after which the state is unknown: later decisions cannot be
         replayed."""
@@ -250,21 +249,23 @@ class DecisionReplay:
         former, self._opened = self._opened, opened
         return self._play(row, former)
 
-    def decided(self, row: Strict) -> str:
-        """Check a decision or refusal. Raises WrongData."""
+    def decided(self, row: Strict) -> tuple[str, str]:
+        """Check a decision or refusal. Returns the fields that this software does not know, and
+        what is wrong. Raises WrongData."""
         code = self._lost or _other(self._opened, self._ours)
         if self._replay is not None and code is None:
             self.again += 1
             data = row.bytes
-            wrong = self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
-            return wrong or too_large(data)
+            wrong = self._play(row, None) or _wrong_seal(row, data)
+            return "", wrong or too_large(data)
         if code is not None:
             self.other_code[code] += 1
         else:
             self.unread += 1
         data = row.bytes
-        check_data(row.kind, data)
-        return self._play(row, None) or _wrong_seal(row, data)
+        unknown = check_data(row.kind, data, row.v)
+        wrong = self._play(row, None) or _wrong_seal(row, data) or _wrong_actor(row, data)
+        return unknown, wrong
 
     def skipped(self, rows: Sequence[Strict], kinds: Sequence[str]) -> set[int]:
         """Returns the indexes of decisions that are certainly about no face-down card.
@@ -296,7 +297,7 @@ class DecisionReplay:
             return
         if event_type(data) in FACE_DOWN_EVENTS:
             cursor = None if row.cursor is UNSET else row.cursor.as_kept()
-            self.hidden.append(FaceDownDecision(self._findings.at(), row.table, cursor, data))
+            self.hidden.append(FaceDownDecision(self._findings.at(), self._table, cursor, data))
 
     def refusal_error(self, row: Strict) -> str:
         """Returns how a refusal reveals a face-down card; empty if it does not."""
@@ -328,9 +329,9 @@ def event_type(data: bytes) -> str:
 
 def _as_record(row: Strict) -> Record:
     """The fields that the rules use; without the device's cursor."""
-    by = RecordActor(row.by.role, row.by.name, row.by.seat)
-    place = (row.v, row.table, row.boot, row.seq, row.day, row.utc, row.mono, row.clock, row.round)
-    return Record(*place, row.kind, by, row.sw, row.conf, row.proc, row.data)
+    by = RecordActor(row.who.role, row.who.name, row.who.seat)
+    place = (row.v, row.boot, row.seq, row.utc, row.mono, row.clock, row.round)
+    return Record(*place, row.kind, row.data, by)
 
 
 def _wrong_seal(row: Strict, data: bytes) -> str:
@@ -344,23 +345,16 @@ def _wrong_seal(row: Strict, data: bytes) -> str:
 
 
 def _wrong_actor(row: Strict, data: bytes) -> str:
-    """Check that the record and its event name the same actor."""
-    end = data.find(b'"', _TYPE)
-    usual = data.startswith(_EVENT) and data.startswith(_ACTOR, end)
-    if usual and data.startswith(_actor(row.by), end + len(_ACTOR)):
+    """Check that a record of version 1 and its event name the same actor."""
+    if row.v > 1:
         return ""
     try:
-        same = _read_actor(data).event.actor == Actor(row.by.role, row.by.name, row.by.seat)
+        actor = _read_actor(data).event.actor
     except UNREADABLE:
-        same = False
-    if not same:
-        return f"it is said to be by {row.by.role} {row.by.name}, its event by somebody else"
+        actor = None
+    if actor != row.who:
+        return f"it is said to be by {row.who.role} {row.who.name}, its event by somebody else"
     return ""
-
-
-@lru_cache(maxsize=64)
-def _actor(by: StrictBy) -> bytes:
-    return encode(Actor(by.role, by.name, by.seat))
 
 
 def _other(opened: OpenedData | None, ours: str) -> CodeVersion | None:

@@ -11,12 +11,19 @@ from msgspec.structs import replace
 
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import Certificate
-from controller.audit.format.records import ChainPosition, DeviceCursor, RecordPosition, TailData
+from controller.audit.format.records import (
+    DAY_US,
+    ChainPosition,
+    DeviceCursor,
+    RecordPosition,
+    TailData,
+)
 from controller.audit.format.validation import UNREADABLE
 from controller.audit.read.reader import ScannedFrames
 
 RunHashes: TypeAlias = tuple[str, str, str]
-"""First digits of the hashes of software, configuration and procedure."""
+"""First digits of the hashes of software, configuration and procedure, as records of version 1 have
+them; empty in version 2."""
 CodeVersion: TypeAlias = tuple[str, str]
 """Name and version of a software, and the hash of its procedure's code."""
 
@@ -76,7 +83,6 @@ class ClockReading(Struct, frozen=True, gc=False):
 
 DayStarts: TypeAlias = tuple[int, int]
 """The first and the last microsecond after midnight at which the gaming day may start."""
-DAY_US: Final = 86_400_000_000
 _MINUTE_US: Final = 60_000_000
 ANY_START: Final = (0, DAY_US - 1)
 
@@ -91,6 +97,7 @@ class BootState(Struct):
     """The state of a boot at the end of a segment, without what is only in earlier segments."""
 
     name: str = ""
+    version: int = 0
     mono: int = 0
     durable: int = 0
     opened: int = 0
@@ -219,6 +226,8 @@ class VerifiedSegment(Struct, frozen=True):
     certificates: tuple[Certificate, ...] = ()
     hidden: list[FaceDownDecision] = []
     deferred: list[DeferredCheckpoint] = []
+    unknown: dict[str, int] = {}
+    """Kinds and fields of a later vocabulary, with how often they were found."""
     other_code: dict[CodeVersion, int] = {}
     """Number of decisions and refusals that could not be replayed, by software version."""
     late: int = 0

@@ -214,11 +214,14 @@ def _of_boots(
     at = _at(segment, 0)
     for name in over.intersection(segment.boots):
         yield replace(at, what=f"boot {name} was over")
+    if known is not None and known.version > first.version:
+        yield replace(at, what=f"version {first.version} after version {known.version}")
     if known is None or known.name != first.name:
         if start.inherits is not None and (segment.number == 1 or (known is not None and read)):
             yield replace(start.inherits, what=f"boot {first.name} does not begin with opened")
         return
     checks = (
+        (known.version < first.version, at, "its version is another than before in its boot"),
         (
             bool(known.opened and first.opened and start.inherits is None),
             at,

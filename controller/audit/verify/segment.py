@@ -16,10 +16,17 @@ from msgspec.structs import replace
 from controller.audit.errors import RecordDamaged
 from controller.audit.format.merkle import Hash
 from controller.audit.format.notes import NoteProblem
-from controller.audit.format.records import ChainPosition, Snapshot, TailData, encode
+from controller.audit.format.records import (
+    MAX_RECORD_BYTES,
+    ChainPosition,
+    Snapshot,
+    TailData,
+    encode,
+)
 from controller.audit.format.segments import HEADER_SIZE, RecordFrame, segment_file, unpack
 from controller.audit.format.tail import TailVerdict, begins_boot, classify
 from controller.audit.format.validation import (
+    Extended,
     Strict,
     WrongData,
     check_data,
@@ -37,7 +44,8 @@ from controller.audit.read.reader import (
     scan,
     snapshot_of,
 )
-from controller.audit.verify.continuity import Continuity, SegmentBoots
+from controller.audit.verify.boots import SegmentBoots
+from controller.audit.verify.continuity import Continuity
 from controller.audit.verify.decisions import DecisionReplay
 from controller.audit.verify.facts import (
     BootState,
@@ -166,9 +174,11 @@ class _SegmentVerifier:
         self._boots = SegmentBoots(said.origin, opened, note, found)
         since = 0 if segment.number == 1 else -1
         self._succession = Continuity(self._boots, cursors, since, decided=decided)
-        self._decisions = DecisionReplay(record, opened, found, replay=wanted.replay)
+        self._decisions = DecisionReplay(record, said, found, replay=wanted.replay)
         self._kinds: Counter[str] = Counter()
         self._tails: list[tuple[RecordFinding, TailData]] = []
+        self._words: Counter[str] = Counter()
+        """What a later vocabulary has, and this software does not know."""
         self._torn = ""
         self._odd_if_closed = False
 
@@ -177,11 +187,13 @@ class _SegmentVerifier:
         for start in range(0, len(records), BATCH_SIZE):
             found = read_all(records[start : start + BATCH_SIZE])
             former = self._boots.now.name
-            rows = [row for row in found if not isinstance(row, str)]
+            large = any(len(one) > MAX_RECORD_BYTES for one in records[start : start + BATCH_SIZE])
+            rows = [row for row in found if type(row) is Strict]
             kinds = [row.kind for row in rows]
             self._kinds.update(kinds)
             seq = self._segment.before.seq + 1 + start
-            if len(rows) == len(found) and self._succession.accept_batch(rows, kinds, seq):
+            usual = not large and len(rows) == len(found)
+            if usual and self._succession.accept_batch(rows, kinds, seq):
                 self._check_usual(start, rows, kinds)
             else:
                 self._check_each(start, found)
@@ -213,6 +225,11 @@ class _SegmentVerifier:
             if isinstance(row, str):
                 self._findings.report(row)
                 continue
+            if isinstance(row, Extended):
+                self._unknown_words(", ".join(f"record.{name}" for name in row.unknown))
+            if row.v > 1 and len(self._findings.record) > MAX_RECORD_BYTES:
+                size = len(self._findings.record)
+                self._findings.report(f"{size} bytes; a record has at most {MAX_RECORD_BYTES}")
             for wrong in self._succession.take(row, self._findings.seq):
                 self._findings.report(wrong)
             if boots.now.unsigned < 0 and row.kind != "checkpoint":
@@ -225,6 +242,13 @@ class _SegmentVerifier:
                 self._findings.report(wrong)
         except (NoteProblem, WrongData) as problem:
             self._findings.report(f"{row.kind}: {problem}")
+
+    def _unknown_words(self, names: str) -> None:
+        """Count what a later vocabulary may contain; an error under a known one."""
+        if self._boots.later_vocabulary:
+            self._words[names] += 1
+        else:
+            self._findings.report(f"unknown in the vocabulary of its boot: {names}")
 
     def _check_durable(self, start: int, rows: Sequence[Strict | str], former: str) -> None:
         """Check that `durable` does not decrease within a boot."""
@@ -242,7 +266,7 @@ class _SegmentVerifier:
 
     def _kind_error(self, row: Strict) -> str:
         """Check the data of one record. Raises NoteProblem and WrongData."""
-        boots, decisions, seq = self._boots, self._decisions, self._findings.seq
+        decisions = self._decisions
         if row.kind == "decision":
             decisions.collect_face_down(row)
             return self._decided(row)
@@ -252,10 +276,18 @@ class _SegmentVerifier:
             return self._decided(row)
         if row.kind == "snapshot":
             return self._snapshot_error(row)
-        check_data(row.kind, row.bytes)
+        unknown = check_data(row.kind, row.bytes, row.v)
+        wrong = self._done(row, self._findings.seq)
+        if unknown:
+            self._unknown_words(unknown)
+        return wrong
+
+    def _done(self, row: Strict, seq: int) -> str:
+        """What kinds other than decisions, refusals and snapshots ask for."""
+        boots = self._boots
         match row.kind:
             case "opened":
-                return decisions.opened(row, boots.opened_record(row, seq))
+                return self._decisions.opened(row, boots.opened_record(row, seq))
             case "certificate":
                 boots.certificate_record(row)
             case "checkpoint":
@@ -287,10 +319,13 @@ class _SegmentVerifier:
         return wrong
 
     def _decided(self, row: Strict) -> str:
-        if self._decisions.replays:
-            return self._decisions.decided(row)
-        self._decisions.unread += 1
-        return ""
+        if not self._decisions.replays:
+            self._decisions.unread += 1
+            return ""
+        unknown, wrong = self._decisions.decided(row)
+        if unknown:
+            self._unknown_words(unknown)
+        return wrong
 
     # --- the end --------------------------------------------------------------------------
 
@@ -382,6 +417,7 @@ class _SegmentVerifier:
             tuple(boots.certificates),
             decisions.hidden,
             boots.deferred,
+            dict(self._words),
             dict(decisions.other_code),
             boots.late,
             boots.longest,

@@ -41,6 +41,7 @@ from controller.audit.verify.side_files import (
     read_cosigned,
     witness_error,
 )
+from controller.errors import printable
 from controller.worker_processes import in_order, worker_processes
 
 AHEAD: Final = 3
@@ -147,6 +148,8 @@ class _Verification:
         self._totals = RecordTotals()
         """Of the segments that could be read."""
         self._other_code: Counter[CodeVersion] = Counter()
+        self._unknown: Counter[str] = Counter()
+        """What a later vocabulary has, and this software does not know."""
         self._joins = SegmentJoins()
         self._holes = HoleCardTracker(self._numbers[0] == 1 or self._retired.joins)
         self._holes.start_with(*self._retired.face_down)
@@ -194,6 +197,7 @@ class _Verification:
             self._begins = segment.before
         self._totals = self._totals.followed_by(segment.totals)
         self._other_code.update(segment.other_code)
+        self._unknown.update(segment.unknown)
         self._roots |= segment.roots
         self._tail_files |= segment.tail_files
         self._boots.update(segment.boots)
@@ -313,6 +317,10 @@ class _Verification:
             self._unchecked.append(
                 f"{count:,} decisions and refusals were made by {software}, whose procedure's code "
                 f"is {code}: they can be made again with that version"
+            )
+        for names, count in sorted(self._unknown.items()):
+            self._unchecked.append(
+                f"{count:,} records have what a later vocabulary added: {printable(names)}"
             )
         if self._holes.unproven:
             what = "hole cards were committed to in segments that are not here"

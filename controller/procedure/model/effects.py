@@ -16,8 +16,8 @@ from controller.rules.cards import Card
 from controller.rules.money import Amount, Odds
 
 
-class Effect(Struct, frozen=True, gc=False, tag=True):
-    pass
+class Effect(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """What follows from an event. Fields that have their default are not encoded."""
 
 
 class Tell(Enum):
@@ -93,13 +93,13 @@ class Stations(Effect, frozen=True, gc=False):
 
 
 class ShoeLock(Effect, frozen=True, gc=False):
-    locked: bool
+    locked: bool = True
 
 
 class Shuffler(Effect, frozen=True, gc=False):
     """The shuffler is to have `decks` in work; 0: nothing."""
 
-    decks: int
+    decks: int = 0
 
 
 class Fact(Effect, frozen=True, gc=False):

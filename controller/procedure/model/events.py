@@ -22,14 +22,16 @@ LONGEST_COMMITMENT: Final = 256
 Device: TypeAlias = Literal["shoe", "shuffler", "station"]
 
 
-class Actor(Struct, frozen=True, gc=False):
+class Actor(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A person or a device that acts at the table."""
+
     role: Role
     name: str
     seat: int = 0
     """A player's seat."""
 
 
-class Event(Struct, frozen=True, gc=False, tag=True):
+class Event(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """Something that happened, and who did it."""
 
     actor: Actor

@@ -191,7 +191,7 @@ def on_felt(s: State) -> tuple[int, ...]:
     cards = list(s.dealer)
     for hand in s.hands:
         seat = seat_of(s, hand.seat)
-        tucked = hand.busted and seat is not None and seat.buster > 0
+        tucked = hand.busted and seat is not None and seat.amount("buster") > 0
         if tucked or not hand.out:
             cards += hand.cards
     return tuple(cards)

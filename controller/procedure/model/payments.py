@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from controller.rules.payouts import (
     surrendered,
 )
 
+BUSTERS: Final = ("buster", "toke_buster")
+"""Bets on the dealer's bust."""
 _SIDE: dict[Outcome, Outcome] = {
     "blackjack": "win",
     "even_money": "win",
@@ -58,15 +61,16 @@ def for_hand(
     if hand.number:
         return (due,)
     seat = seat_of(s, hand.seat)
-    if seat is None or not seat.toke_main:
+    toke = 0 if seat is None else seat.amount("toke_main")
+    if not toke:
         return (due,)
-    back = handed_back(g, seat.toke_main, outcome, odds)
+    back = handed_back(g, toke, outcome, odds)
     side = _SIDE.get(outcome, outcome)
-    return (due, Due(hand.seat, -1, -1, "toke_main", side, odds, seat.toke_main, back, why))
+    return (due, Due(hand.seat, -1, -1, "toke_main", side, odds, toke, back, why))
 
 
 def for_side(g: Game, seat: Seat, bet: str, odds: Odds | None, why: str) -> Due:
-    stake: Amount = getattr(seat, bet)
+    stake = seat.amount(bet)
     outcome: Outcome = "lose" if odds is None else "win"
     back = handed_back(g, stake, outcome, odds)
     return Due(seat.number, -1, -1, bet, outcome, odds, stake, back, why)
@@ -129,7 +133,7 @@ def with_the_deal(g: Game, s: State) -> tuple[Due, ...]:
             hand = s.hands[turn]
             if paid_with_the_deal(g, s, hand):
                 dues += for_blackjack(g, s, turn)
-            if seat.diamond:
+            if seat.amount("diamond"):
                 won = ace_and_ten(hand) and in_diamonds(hand.cards)
                 odds = Odds(g.options.bonus.diamond.pays or 0, 1) if won else None
                 why = "diamond_blackjack" if won else "no_diamond_blackjack"
@@ -227,8 +231,7 @@ def settlement(g: Game, s: State) -> tuple[Due, ...]:
             outcome, odds = _outcome(g, hand, total, count, blackjack=blackjack)
             why = _why(g, s, hand, outcome, odds, blackjack=blackjack)
             dues += for_hand(g, s, turn, outcome, odds, why)
-        if seat.buster or seat.toke_buster:
-            dues += _busters(g, s, seat)
+        dues += _busters(g, s, seat)
     return seen_by_floor(g, s, tuple(dues))
 
 
@@ -242,10 +245,12 @@ def _outcome(
 
 
 def _busters(g: Game, s: State, seat: Seat) -> list[Due]:
+    bets = [bet for bet in BUSTERS if seat.amount(bet)]
+    if not bets:
+        return []
     odds = buster_odds(g.options, s.dealer_total, len(s.dealer))
     why = "dealer_busts" if s.dealer_total > 21 else "dealer_stands"
-    bets = ("buster", "toke_buster")
-    return [for_side(g, seat, bet, odds, why) for bet in bets if getattr(seat, bet)]
+    return [for_side(g, seat, bet, odds, why) for bet in bets]
 
 
 def _why(
@@ -278,13 +283,13 @@ def refunds_of(g: Game, s: State, seat: Seat, why: str) -> tuple[Due, ...]:
     beside = (
         given_back(seat, bet, why)
         for bet in (bets if s.hands else ("main", *bets))
-        if getattr(seat, bet) and not (bet == "toke_main" and riding)
+        if seat.amount(bet) and not (bet == "toke_main" and riding)
     )
     return (*dues, *beside)
 
 
 def given_back(seat: Seat, bet: str, why: str) -> Due:
-    stake: Amount = getattr(seat, bet)
+    stake = seat.amount(bet)
     return Due(seat.number, -1, -1, bet, "void", None, stake, stake, why)
 
 
@@ -298,7 +303,7 @@ def settle(s: State, due: Due) -> State:
         seat = seat_of(s, due.seat)
         if seat is None:
             return replace(s, won=won)
-        return replace(s, seats=with_seat(s, replace(seat, **{due.bet: 0})), won=won)
+        return replace(s, seats=with_seat(s, seat.with_amount(due.bet, 0)), won=won)
     hands = put(s, due.turn, replace(s.hands[due.turn], done=True, out=True))
     return replace(s, hands=hands, won=won)
 
@@ -328,4 +333,4 @@ def tucks(s: State, due: Due) -> bool:
     if due.why != "bust" or due.turn < 0:
         return False
     seat = seat_of(s, due.seat)
-    return seat is not None and seat.buster > 0
+    return seat is not None and seat.amount("buster") > 0

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller.rules.cards import Card
 from controller.rules.hands import Hand
@@ -94,17 +95,35 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Seat(Struct, frozen=True, gc=False):
-    """A seat's wagers on the felt. A bet that is settled is 0 again."""
+    """A seat's wagers on the felt. A bet that is settled is gone, main and insurance are 0."""
 
     number: int
     main: Amount = 0
-    diamond: Amount = 0
-    buster: Amount = 0
-    toke_main: Amount = 0
-    toke_buster: Amount = 0
+    """The main wager as it was placed."""
+    bets: tuple[tuple[str, Amount], ...] = ()
+    """Side bets and tokens that lie on the felt: name and amount."""
     insurance: Amount = 0
+    """The insurance wager."""
     answer: Literal["", "insured", "even_money", "declined"] = ""
     """The seat's answer to the insurance offer."""
+
+    def amount(self, bet: str) -> Amount:
+        """The amount of a bet by its name; 0 if there is none."""
+        for name, amount in self.bets:
+            if name == bet:
+                return amount
+        if bet == "main":
+            return self.main
+        return self.insurance if bet == "insurance" else 0
+
+    def with_amount(self, bet: str, amount: Amount) -> Seat:
+        """Returns the seat with another amount of a bet; 0 takes it off the felt."""
+        if bet == "main":
+            return replace(self, main=amount)
+        if bet == "insurance":
+            return replace(self, insurance=amount)
+        bets = {**dict(self.bets), bet: amount}
+        return replace(self, bets=tuple((name, one) for name, one in bets.items() if one))
 
 
 Outcome: TypeAlias = Literal[
@@ -190,7 +209,9 @@ class Hold(Struct, frozen=True, gc=False):
     """Who ruled, and the second person; empty where the jurisdiction did."""
 
 
-class State(Struct, frozen=True, gc=False):
+class State(Struct, frozen=True, gc=False, tag_field="format", tag=2):
+    """The state after a decision, in the form of this number; the first form has none."""
+
     step: Step = Step.CLOSED
     round: int = 0
     shoe: Shoe = Shoe()

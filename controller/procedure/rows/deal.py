@@ -146,7 +146,7 @@ def nothing_with_deal(g: Game, s: State) -> bool:
         if hand.natural:
             return next_to_decline(g, s) < 0 and not with_the_deal(g, s)
     for seat in s.seats:
-        if seat.diamond:
+        if seat.amount("diamond"):
             return False
     return True
 

@@ -16,7 +16,7 @@ from controller.procedure.model.events import (
 )
 from controller.procedure.model.felt import fresh, times_seen, to_dealer
 from controller.procedure.model.game import Game
-from controller.procedure.model.payments import facts, settle, settlement
+from controller.procedure.model.payments import BUSTERS, facts, settle, settlement
 from controller.procedure.model.row import Refusal, Row
 from controller.procedure.model.state import Due, State, Step, elsewhere
 from controller.rules.cards import VALUE, Card
@@ -80,7 +80,7 @@ def depends(g: Game, s: State) -> bool:
         if not hand.out and (takes_blackjacks or not hand.natural):
             return True
     for seat in s.seats:
-        if seat.buster or seat.toke_buster:
+        if any(map(seat.amount, BUSTERS)):
             return True
     return False
 
@@ -107,7 +107,7 @@ def on_the_felt(s: State) -> bool:
         if not hand.out:
             return True
     for seat in s.seats:
-        if seat.buster or seat.toke_buster or seat.insurance:
+        if seat.insurance or any(map(seat.amount, BUSTERS)):
             return True
     return False
 

@@ -91,7 +91,7 @@ def _good(g: Game, s: State, e: WagerPlaced) -> bool:
 def _placed(g: Game, s: State, e: WagerPlaced) -> State:
     index = seat_index(s, e.seat)
     if index >= 0:
-        seat = replace(s.seats[index], **{e.bet: e.amount})
+        seat = s.seats[index].with_amount(e.bet, e.amount)
         return replace(s, seats=(*s.seats[:index], seat, *s.seats[index + 1 :]))
     new = Seat(e.seat, e.amount)
     if not s.seats:
@@ -101,14 +101,14 @@ def _placed(g: Game, s: State, e: WagerPlaced) -> State:
 
 def _lies_there(g: Game, s: State, e: WagerRemoved) -> bool:
     index = seat_index(s, e.seat)
-    return index >= 0 and bool(getattr(s.seats[index], e.bet)) and not _first_card_is_out(g, s, e)
+    return index >= 0 and bool(s.seats[index].amount(e.bet)) and not _first_card_is_out(g, s, e)
 
 
 def _removed(g: Game, s: State, e: WagerRemoved) -> State:
     index = seat_index(s, e.seat)
     if e.bet == "main":
         return replace(s, seats=(*s.seats[:index], *s.seats[index + 1 :]))
-    seat = replace(s.seats[index], **{e.bet: 0})
+    seat = s.seats[index].with_amount(e.bet, 0)
     return replace(s, seats=(*s.seats[:index], seat, *s.seats[index + 1 :]))
 
 
@@ -139,7 +139,7 @@ def _locked(g: Game, s: State, e: CardDrawn) -> State:
 
 
 def _total(seat: Seat) -> Amount:
-    return seat.main + seat.diamond + seat.buster + seat.toke_main + seat.toke_buster
+    return seat.main + sum(amount for _, amount in seat.bets)
 
 
 def _lock_facts(g: Game, s: State, e: CardDrawn, after: State) -> tuple[Effect, ...]:

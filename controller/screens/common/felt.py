@@ -173,13 +173,13 @@ class _ShownState(Struct, frozen=True):
 def hands_at(s: State, seat: Seat) -> list[tuple[int, Hand]]:
     """The hands on the felt, with their turn: in play, or tucked under the Buster wager."""
     hands = [(turn, hand) for turn, hand in enumerate(s.hands) if hand.seat == seat.number]
-    return [one for one in hands if not one[1].out or (one[1].busted and seat.buster > 0)]
+    return [one for one in hands if not one[1].out or (one[1].busted and seat.amount("buster") > 0)]
 
 
 def bets_at(s: State, seat: Seat) -> list[tuple[str, int]]:
     """The bets that lie there, except the main wager of a hand."""
     dealt = any(hand.seat == seat.number for hand in s.hands)
-    bets = [(bet, getattr(seat, bet)) for bet in _BETS if not (bet == "main" and dealt)]
+    bets = [(bet, seat.amount(bet)) for bet in _BETS if not (bet == "main" and dealt)]
     return [one for one in bets if one[1]]
 
 

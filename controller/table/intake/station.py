@@ -93,7 +93,7 @@ def _bet(g: Game, settings: DeviceSettings, s: State, who: Actor) -> Event | Non
         return None
     seat = seat_of(s, who.seat)
     for bet, amount in settings.standing.get(who.seat, ()):
-        if seat is None or getattr(seat, bet) != amount:
+        if seat is None or seat.amount(bet) != amount:
             return events.WagerPlaced(who, who.seat, bet, amount)
     return None
 

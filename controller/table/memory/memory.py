@@ -236,7 +236,7 @@ def memory_from(records: Iterable[Record]) -> TableMemory:
     for record in records:
         if record.kind == "decision":
             try:
-                made = decode_decision(record.data)
+                made = decode_decision(record)
             except msgspec.DecodeError:
                 continue
             known = known.after_event(made.event, made.effects)

@@ -185,7 +185,7 @@ def _names_wrong_card(record: Record) -> bool:
 
 def _commitment(record: Record) -> str:
     """Returns the commitment of a card that came face down; else empty."""
-    event = decode_event(record.data).event
+    event = decode_event(record).event
     return event.commitment if isinstance(event, events.HoleDealt | events.ErrorCardDrawn) else ""
 
 

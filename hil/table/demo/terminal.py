@@ -265,7 +265,7 @@ def _standing(hand: Hand) -> list[str]:
 def _bets(seat: Seat, felt: FeltPicture) -> Text:
     placed = []
     for bet in (*BETS[1:], "insurance"):
-        amount: int = getattr(seat, bet)
+        amount = seat.amount(bet)
         if amount:
             placed.append(f"{BET_WORDS[bet]} {felt.money.amount(amount)}")
     return Text(", ".join(placed), "cyan")
@@ -363,7 +363,7 @@ class Spectator:
         """Show a view, after the decisions that were recorded up to it."""
         for entry in self._record.more():
             if entry.record.kind == "decision":
-                self._did(decode_decision(entry.record.data))
+                self._did(decode_decision(entry.record))
         self._view = view
         self._prompt()
 

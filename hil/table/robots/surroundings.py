@@ -41,7 +41,7 @@ class TableSurroundings(Protocol):
 def chips(felt: State, seat: int, bet: str) -> int:
     """Returns the amount of a bet on the felt."""
     found = seat_of(felt, seat)
-    return 0 if found is None else int(getattr(found, bet))
+    return 0 if found is None else found.amount(bet)
 
 
 def mechanism(device: HandledDevice) -> Mapping[str, Any]:

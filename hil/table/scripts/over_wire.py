@@ -254,7 +254,7 @@ class WireTable:
     def _decision(self, event: Event) -> Decision:
         """Returns the decisions recorded since the event, as one."""
         made = [
-            decode_decision(entry.record.data)
+            decode_decision(entry.record)
             for entry in self._record.more()
             if entry.record.kind == "decision"
         ]

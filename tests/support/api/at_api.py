@@ -249,7 +249,7 @@ VOID = {"type": "RoundVoided", "reason": "cards on the floor"}
 
 
 def events(at: AtApi) -> list[Event]:
-    return [decode_decision(record.data).event for record in at.room.records("decision")]
+    return [decode_decision(record).event for record in at.room.records("decision")]
 
 
 def last_event(at: AtApi) -> Event:

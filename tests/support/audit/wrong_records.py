@@ -96,6 +96,16 @@ def both(*writes: Write) -> Write:
     return lambda pen: [write(pen) for write in writes]
 
 
+def older(write: Write) -> Write:
+    """What follows is of version 1."""
+
+    def begin(pen: Pen) -> None:
+        pen.version = 1
+        write(pen)
+
+    return begin
+
+
 def back(pen: Pen) -> None:
     pen.utc -= 2_000
 
@@ -139,7 +149,7 @@ JSON: dict[str, tuple[Write, str]] = {
     "no UTF-8": (raw(b'{"v":"\xff"}'), "JSON: 'utf-8' codec"),
     "half a character": (mangled('"x"', '"\\ud800"'), "JSON: 'utf-8' codec"),
     "a control character": (mangled('"x"', '"\t"'), "JSON: "),
-    "a name twice": (mangled('"v":1', '"v":1,"v":1'), "a name stands twice in one object"),
+    "a name twice": (mangled('"v":2', '"v":2,"v":2'), "a name stands twice in one object"),
     "a name twice inside": (mangled('"x"', '"x","text":"x"'), "a name stands twice in one object"),
     "a fraction": (mangled('"round":1', '"round":1.0'), "1.0 is no integer"),
     "an exponent": (mangled('"round":1', '"round":1e0'), "1e0 is no integer"),
@@ -147,35 +157,42 @@ JSON: dict[str, tuple[Write, str]] = {
     "64 bits in data": (kind("device", what="x", n=2**63), "9223372036854775808 is too large"),
     "less than that": (kind("fault", what="x", detail=-(2**63) - 1), "is too large an integer"),
     "not a number": (mangled('"round":1', '"round":NaN'), "NaN is no integer"),
-    "a space": (mangled('"v":1,', '"v":1, '), "a space stands between tokens"),
+    "a space": (mangled('"v":2,', '"v":2, '), "a space stands between tokens"),
     "a newline": (mangled('"x"}}', '"x"}}\n'), "a space stands between tokens"),
-    "a list": (raw(b"[]"), "the record is no object"),
+    "a list": (raw(b"[]"), "the page knows no such version of a record"),
     "nesting": (raw(b'{"a":' * 5000), "JSON: it is nested too deeply"),
 }
 FIELDS: dict[str, tuple[Write, str]] = {
-    "one too many": (note(more=1), "the page knows no field more"),
-    "one missing": (mangled(f'"table":"{TABLE}",', ""), "the field table is missing"),
+    "one too many": (note(more=1), "the page does not know the record: field more"),
+    "one missing": (mangled('"clock":"synced",', ""), "the field clock is missing"),
     "another order": (
-        mangled(f'"v":1,"table":"{TABLE}"', f'"table":"{TABLE}","v":1'),
+        mangled(f'"v":2,"boot":"{1:016x}"', f'"boot":"{1:016x}","v":2'),
         "the fields are not in the page's order",
     ),
-    "another version": (note(v=2), "v is not of the type 1"),
-    "true for 1": (note(v=True), "v is not of the type 1"),
-    "another table": (note(table="BJ-08"), "the record's seq or table is not that"),
+    "another version": (note(v=3), "the page knows no such version of a record"),
+    "true for 1": (note(v=True), "the page knows no such version of a record"),
+    "a table": (note(table=TABLE), "the field table belongs to version 1"),
+    "a hash": (note(sw="a" * 16), "the field sw belongs to version 1"),
+    "more than 65535 bytes": (
+        lambda pen: pen.write("note", {"text": "x" * 65400}),
+        "bytes, more than 65535",
+    ),
     "another seq": (note(seq=1), "the record's seq or table is not that"),
     "no date": (note(day="2026-13-01"), "day is not of the type date"),
     "less than nothing": (note(utc=-1), "utc is not of the type integer"),
     "more than 63 bits": (note(mono=2**63), "mono is not of the type integer"),
     "an unknown clock": (note(clock="fast"), "clock is not of the type clock"),
-    "an unknown kind": (kind("sermon"), "the page knows no kind sermon"),
+    "an unknown kind": (kind("sermon"), "the page does not know kind sermon"),
     "an unknown role": (note(by={"role": "guest", "name": "Al"}), "by: role is not of the type"),
     "nobody": (note(by={"role": "floor"}), "by: the field name is missing"),
     "a seat in words": (note(by={"role": "player", "name": "Al", "seat": "2"}), "by: seat is not"),
-    "a hash in capitals": (note(sw="A" * 16), "sw is not of the type hex16"),
     "data of another kind": (kind("clock", text="x"), "the field utc_was is missing"),
     "one person": (kind("clock", utc_was=1, mono=1, two=["Al", "Al"]), "two is not of the type"),
     "no two": (kind("clock", utc_was=1, mono=1, two=[]), "two is not of the type two"),
-    "data too many": (kind("closed", text="x"), "the page knows no field text"),
+    "data too many": (
+        kind("closed", text="x"),
+        "the page does not know the data of closed: field text",
+    ),
     "an untyped event": (kind("refusal", event={}, id="a", why="b"), "event is not of the type"),
     "untold rows": (
         kind("decision", event={"type": "A"}, rows=[1], effects=[]),
@@ -191,7 +208,8 @@ ORDER: dict[str, tuple[Write, str]] = {
     "utc leaps": (clock(600_000, 0), "utc leaves the pace of mono, or goes back"),
     "mono leaps": (clock(0, 600_000_000), "utc leaves the pace of mono, or goes back"),
     "utc goes back at a boot": (both(back, boot()), "utc leaves the pace of mono, or goes back"),
-    "other software": (note(sw="a" * 16), "sw, conf or proc changes within a boot"),
+    "version 1 after 2": (older(Pen.open), "version 1 follows on version 2"),
+    "version 1 in a boot of 2": (older(note()), "v, sw, conf or proc changes within a boot"),
     "no opened": (note(boot="f" * 16), "a boot begins with note, not with opened"),
     "a boot again": (both(boot(), note(boot=f"{1:016x}")), "the boot 0000000000000001 was over"),
     "opened twice": (
@@ -251,7 +269,9 @@ SNAPSHOTS: dict[str, tuple[Write, str]] = {
 KEYS: dict[str, tuple[Write, str]] = {
     "another last": (boot(last=3), "opened found 3 as the last record, it was 13"),
     "another origin": (boot(origin=ORIGIN[:-1] + "0"), "opened names another origin"),
-    "another hash": (boot(sw="0" * 64), "sw, conf or proc is not the beginning of that in opened"),
+    "no vocabulary": (boot(vocabulary=0), "opened: vocabulary is not of the type positive"),
+    "no release": (boot(release="x"), "release is not of the type hex64"),
+    "what runs": (boot(runs="bytes"), "runs is not of the type runs"),
     "another game": (boot(game={**GAME, "decks": 8}), "proc in opened is not the hash of code"),
     "another code": (boot(code="0" * 64), "proc in opened is not the hash of code and game"),
     "another table's key": (
@@ -359,20 +379,40 @@ HOLE: dict[str, tuple[Write, str]] = {
     "none of 52": (turned(52), "HoleRevealed: card is not of the type card"),
     "an opening cut short": (turned(12, b"short"), "opening is not of the type hex112"),
 }
+OLD: dict[str, tuple[Write, str]] = {
+    "one missing": (mangled(f'"table":"{TABLE}",', ""), "the field table is missing"),
+    "no day": (mangled('"day":"2026-01-01",', ""), "the field day is missing"),
+    "another table": (note(table="BJ-08"), "the record's seq or table is not that"),
+    "a hash in capitals": (note(sw="A" * 16), "sw is not of the type hex16"),
+    "other software": (note(sw="a" * 16), "sw, conf or proc changes within a boot"),
+    "another hash": (boot(sw="0" * 64), "sw, conf or proc is not the beginning of that in opened"),
+    "a vocabulary": (boot(vocabulary=1), "the data of opened: the page knows no field vocabulary"),
+    "no actor": (
+        kind("decision", event={"type": "A"}, rows=[], effects=[]),
+        "an event has an actor in records of version 1",
+    ),
+    "another actor": (
+        lambda pen: pen.decide({"type": "A", "actor": {"role": "floor", "name": "Al", "seat": 0}}),
+        "the actor of the event is not by of the record",
+    ),
+}
+"""Errors in records of version 1."""
 GROUPS = {"json": JSON, "fields": FIELDS, "order": ORDER, "snapshots": SNAPSHOTS}
-GROUPS |= {"keys": KEYS, "hole": HOLE}
+GROUPS |= {"keys": KEYS, "hole": HOLE, "old": OLD}
 CASES = [(group, name) for group, cases in GROUPS.items() for name in cases]
 ONLY_WITH_REPLAY = {
     ("fields", "an untyped event"),
     ("fields", "untold rows"),
     ("hole", "another card sealed"),
+    ("old", "no actor"),
+    ("old", "another actor"),
 }
 """Errors in the data of decisions, which only a verification with replay decodes."""
 
 
-def filled() -> Pen:
+def filled(version: int = 2) -> Pen:
     """A valid record of 12 records."""
-    pen = started(65536, rounds=1)
+    pen = started(1 << 18, rounds=1, version=version)
     while pen.seq < 13:
         pen.write("note", {"text": "more"})
     return pen
@@ -381,6 +421,6 @@ def filled() -> Pen:
 def broken(group: str, name: str) -> Pen:
     """A record whose last record breaks one rule."""
     write, _ = GROUPS[group][name]
-    pen = filled()
+    pen = filled(1 if group == "old" else 2)
     write(pen)
     return pen

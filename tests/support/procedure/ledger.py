@@ -332,7 +332,7 @@ class Ledger:
         self._placed.clear()
         for seat in s.seats:
             for bet in BETS:
-                amount: int = getattr(seat, bet)
+                amount: int = seat.amount(bet)
                 if amount:
                     self._placed[seat.number, bet] += amount
                     self._bets[seat.number, bet] = amount
@@ -368,7 +368,7 @@ class Ledger:
             self._must(due.returned == due.stake, "a void gives back another amount", due)
             self._must(due.odds is None, "a void has odds", due)
         if not self._began:
-            placed = getattr(next(x for x in s.seats if x.number == due.seat), due.bet)
+            placed = next(x for x in s.seats if x.number == due.seat).amount(due.bet)
             self._must(placed == due.stake, "another amount comes back before the deal", due)
 
     def _close(self, s: State, over: RoundOver) -> None:
@@ -376,7 +376,7 @@ class Ledger:
         for hand in s.hands:
             self._must(hand.out and hand.done, "a hand is left on the felt", hand, s)
         for seat in s.seats:
-            left = {bet: getattr(seat, bet) for bet in _SIDE if getattr(seat, bet)}
+            left = {bet: seat.amount(bet) for bet in _SIDE if seat.amount(bet)}
             self._must(not left, "a side bet is left on the felt", seat.number, left)
         won = sum(max(0, due.returned - due.stake) for due in self._settled)
         self._must(won == over.won, "the round's winnings", won, over)

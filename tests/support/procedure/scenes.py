@@ -50,7 +50,7 @@ def dealt(house: str, names: str = DEAL, **options: Any) -> Table:
 def discards(t: Table) -> int:
     """What can be shuffled when the shoe is empty: all but what lies on the felt or beside it."""
     s = t.state
-    live = {seat.number for seat in s.seats if seat.buster}
+    live = {seat.number for seat in s.seats if seat.amount("buster")}
     hands = [hand for hand in s.hands if not hand.out or (hand.busted and hand.seat in live)]
     felt = sum(len(hand.cards) for hand in hands) + len(s.dealer) + bool(s.hole)
     return t.game.decks * 52 - felt - (s.spare is not None)

@@ -447,7 +447,7 @@ class Table:
 
     def wagers(self, amounts: dict[int, int], bet: str = "main") -> Table:
         """Each seat in play has this much on the bet."""
-        found = {seat.number: getattr(seat, bet) for seat in self.state.seats}
+        found = {seat.number: seat.amount(bet) for seat in self.state.seats}
         assert found == amounts, f"{found}, not {amounts}"
         return self
 
@@ -508,6 +508,6 @@ class Table:
 def _lies(s: State, seat: int, bet: str) -> int:
     for each in s.seats:
         if each.number == seat:
-            amount: int = getattr(each, bet)
+            amount: int = each.amount(bet)
             return amount
     return 0

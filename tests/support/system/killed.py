@@ -91,7 +91,7 @@ def at_decision(number: int) -> Kill:
     async def wait(scene: Scene) -> None:
         count = 0
         async for record in _written(scene.stage):
-            count += record.kind == "decision" and is_play(decode_decision(record.data))
+            count += record.kind == "decision" and is_play(decode_decision(record))
             if count >= number:
                 return
 
@@ -285,7 +285,7 @@ class Hesitant(Robot):
 
 def decisions(record: Path) -> list[DecisionData]:
     """Of the play."""
-    every = [decode_decision(one.data) for _, one in records(record) if one.kind == "decision"]
+    every = [decode_decision(one) for _, one in records(record) if one.kind == "decision"]
     return [one for one in every if is_play(one)]
 
 

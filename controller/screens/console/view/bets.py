@@ -61,8 +61,9 @@ def _open(o: AllowedActs) -> tuple[str, ...]:
 
 
 def _seat(o: AllowedActs, t: HouseTerms, number: int, seat: Seat | None) -> WagerSeat:
-    lies = tuple(bet for bet in BETS if seat is not None and getattr(seat, bet))
-    bets = tuple((t.bet(bet), t.amount(getattr(seat, bet))) for bet in lies)
+    found = {} if seat is None else {bet: seat.amount(bet) for bet in BETS if seat.amount(bet)}
+    lies = tuple(found)
+    bets = tuple((t.bet(bet), t.amount(amount)) for bet, amount in found.items())
     return WagerSeat(
         number, t.seat(number), bets, _enter(o, t, number, seat), _back(o, t, number, lies)
     )

@@ -132,7 +132,7 @@ class TableReplay(Struct):
             self._serve(msgspec.json.decode(record.data, type=OpenedData))
         elif record.kind == "decision" and self.state is not None and self.procedure is not None:
             try:
-                answer = self.procedure.step(self.state, decode_event(record.data).event)
+                answer = self.procedure.step(self.state, decode_event(record).event)
             except (msgspec.DecodeError, *_CANNOT):
                 self.state = None
                 return

@@ -152,7 +152,7 @@ def test_a_card_that_lies_face_down_is_told_by_nothing(runs: Runs) -> None:
     (event,) = [
         data["event"] for data in decisions if data.get("event", {}).get("type") == "HoleDealt"
     ]
-    assert set(event) == {"type", "actor", "commitment", "spare"}
+    assert set(event) == {"type", "commitment"}
 
 
 def test_what_is_looked_for_is_found_with_an_index(runs: Runs) -> None:

@@ -217,7 +217,7 @@ def test_no_card_that_lies_face_down_is_in_it(dealt: Path, tmp_path: Path) -> No
     """A record that ends with a hole card on the felt; how that would open is known to us."""
     record = shutil.copytree(dealt, tmp_path / "par")
     shown = [one for _, one in records(record) if one.kind == "decision"]
-    made = [(one, decode_decision(one.data).event) for one in shown]
+    made = [(one, decode_decision(one).event) for one in shown]
     dealt_at = max(at for at, (_, event) in enumerate(made) if isinstance(event, HoleDealt))
     opening = next(event.opening for _, event in made[dealt_at:] if isinstance(event, HoleRevealed))
     end_after(record, made[dealt_at + 1][0].seq)

@@ -61,7 +61,7 @@ def opened(place: Path, table: str = TABLE) -> RecordOpening:
 
 
 def filled(place: Path, count: int = 40) -> None:
-    pairs = ((note(f"{at}", 500), device_report("SH-1", at + 1, epoch=3)) for at in range(count))
+    pairs = ((note(f"{at}", 700), device_report("SH-1", at + 1, epoch=3)) for at in range(count))
     written(place, *chain.from_iterable(pairs))
 
 

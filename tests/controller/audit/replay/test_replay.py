@@ -29,9 +29,11 @@ from controller.audit.replay import (
     RecordReplay,
     ReplayMismatch,
     at_rest,
+    event_entry,
     identity_of,
     procedure_of,
     software_name,
+    without_actor,
 )
 from controller.audit.replay.entries import RefusalData
 from controller.audit.replay.replay import ReplayResult
@@ -85,7 +87,7 @@ def test_replay_from_each_snapshot_gives_the_same_state(place: Path) -> None:
     table = dealt("classic", "snapshots")
     fill(boot(place, table.game), table.entries)
     numbers = [segment.number for segment in segments(place)]
-    assert len(numbers) > 4
+    assert len(numbers) > 3
     for number in numbers:
         assert replayed(place, number).known == encode(table.state)
 
@@ -184,17 +186,7 @@ def test_another_game_between_rounds_starts_closed(place: Path, what: str) -> No
         event = events.TableOpened(FLOOR, 0, SECOND)
         after = Procedure(next_game).step(found.now, event)
         assert isinstance(after, Decision)
-        log.write(
-            [
-                RecordEntry(
-                    "decision",
-                    ANN,
-                    DecisionData(event, after.rows, after.effects),
-                    after.state.round,
-                    state=after.state,
-                )
-            ]
-        )
+        log.write([event_entry(event, after, found.now)])
     assert folded(place, next_game).now == after.state
     # Back to the first game: the table is closed again.
     assert folded(place, game).now.step is Step.CLOSED
@@ -311,8 +303,7 @@ class Forger:
     def made(self, event: events.Event) -> RecordEntry:
         answer = self.procedure.step(self.table.state, event)
         assert isinstance(answer, Decision)
-        data = DecisionData(event, answer.rows, answer.effects)
-        return RecordEntry("decision", ANN, data, answer.state.round, state=answer.state)
+        return event_entry(event, answer, self.table.state)
 
 
 @pytest.fixture
@@ -357,7 +348,7 @@ FORGERIES: Final[dict[str, tuple[Callable[[DecisionData], Any], str]]] = {
         "in another form",
     ),
     "another event": (
-        lambda data: replace(data, event=events.Cleared(DEALER)),
+        lambda data: replace(data, event=without_actor(events.Cleared(DEALER))),
         "Cleared was taken (.*); the rules refuse it: ",
     ),
 }
@@ -386,15 +377,14 @@ def test_the_same_without_forgery_is_accepted(
 
 
 def test_a_forged_refusal_is_named(forger: Forger) -> None:
-    data = RefusalData(
-        events.Paid(DEALER, forger.table.state.due[0].moves), "declared_wrong", "count again"
-    )
+    paid = events.Paid(DEALER, forger.table.state.due[0].moves)
+    data = RefusalData(without_actor(paid), "declared_wrong", "count again")
     forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     assert "was refused (declared_wrong); the rules take it (pay" in refused(forger)
 
 
 def test_a_refusal_with_another_reason_is_named(forger: Forger) -> None:
-    data = RefusalData(events.Cleared(DEALER), "not_to_clear", "because I say so")
+    data = RefusalData(without_actor(events.Cleared(DEALER)), "not_to_clear", "because I say so")
     forger.write(RecordEntry("refusal", ANN, data, forger.table.state.round))
     words = refused(forger)
     assert "because I say so" in words
@@ -411,7 +401,7 @@ def test_a_decision_recorded_as_a_refusal_is_named(forger: Forger) -> None:
 @pytest.mark.parametrize("card", [-1, 52, 10**9])
 def test_an_invalid_card_is_named(forger: Forger, card: int) -> None:
     for event in (events.CardDrawn(DEALER, card), events.HoleRevealed(DEALER, card, "")):
-        forger.write(RecordEntry("decision", ANN, DecisionData(event, (), ()), 1))
+        forger.write(RecordEntry("decision", ANN, DecisionData(without_actor(event), (), ()), 1))
         assert f"{card} is no card" in refused(forger)
         forger.place = forger.place.with_name(f"{forger.place.name}+")
 
@@ -427,7 +417,8 @@ def test_an_impossible_event_is_named(place: Path) -> None:
             table.once()
         for kind in (events.Hit, events.Split, events.Double, events.Surrender, events.Stand):
             seat, hand = rng.choice((-(2**40), 0, 9, 2**60)), rng.choice((-1, 99, 2**60))
-            data = DecisionData(kind(player(1), seat, hand), ("hit",), ())
+            event = without_actor(kind(player(1), seat, hand))
+            data = DecisionData(event, ("hit",), ())
             where = place / f"{step.value}-{kind.__name__}"
             where.parent.mkdir(exist_ok=True)
             fill(

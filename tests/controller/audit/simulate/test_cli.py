@@ -217,7 +217,7 @@ def over(place: Path) -> list[int]:
         effect.round
         for _, record in records(place)
         if record.kind == "decision"
-        for effect in decode_decision(record.data).effects
+        for effect in decode_decision(record).effects
         if isinstance(effect, RoundOver)
     ]
 

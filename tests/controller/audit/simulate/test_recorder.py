@@ -124,7 +124,7 @@ def test_locked_wagers_and_finished_rounds_are_signed(place: Path) -> None:
     wanted = 0
     for (_, record), (_, after) in pairwise(records(place)):
         if record.kind == "decision":
-            effects = decode_decision(record.data).effects
+            effects = decode_decision(record).effects
             if any(isinstance(effect, WagersLocked | RoundOver) for effect in effects):
                 assert after.kind == "checkpoint"
                 wanted += 1
@@ -136,13 +136,13 @@ def test_every_hole_card_matches_commitment_and_seal(place: Path) -> None:
     dealt: Record | None = None
     opened = 0
     for record in decisions(place):
-        made = decode_decision(record.data)
+        made = decode_decision(record)
         if isinstance(made.event, e.HoleDealt):
             dealt = record
         elif isinstance(made.event, e.HoleRevealed):
             assert dealt is not None
             assert dealt.cursor is not None
-            was = decode_decision(dealt.data)
+            was = decode_decision(dealt)
             assert isinstance(was.event, e.HoleDealt)
             assert isinstance(was.sealed, str)
             bound, cursor = was.event.commitment, dealt.cursor
@@ -163,7 +163,7 @@ def test_the_shoes_chain_continues_over_all_boots(
     record_all(place, rounds[10:])
     cursors = []
     for record in decisions(place):
-        drawn = isinstance(decode_decision(record.data).event, e.CardDrawn | e.HoleDealt)
+        drawn = isinstance(decode_decision(record).event, e.CardDrawn | e.HoleDealt)
         assert drawn == (record.cursor is not None)
         if record.cursor is not None:
             cursors.append(record.cursor)
@@ -253,7 +253,7 @@ def test_an_open_round_is_ended_before_the_next(place: Path, what: str) -> None:
     voided = [
         effect
         for record in decisions(place)
-        for effect in decode_decision(record.data).effects
+        for effect in decode_decision(record).effects
         if isinstance(effect, RoundVoid)
     ]
     assert len(voided) == (0 if what == "before the first card" else 1)

@@ -20,11 +20,9 @@ from drivers.events import AnyHappening
 def record_of(
     kind: Kind, data: object, who: RecordActor | None = None, cursor: DeviceCursor | None = None
 ) -> Record:
-    return Record(
-        1, "t", "0" * 16, 1, "2026-01-01", 0, 0, "synced", 1, kind,
-        who or RecordActor("device", "station"),
-        "", "", "", msgspec.Raw(msgspec.json.encode(data)), cursor=cursor,
-    )  # fmt: skip
+    encoded = msgspec.Raw(msgspec.json.encode(data))
+    by = who or RecordActor("device", "station")
+    return Record(2, "0" * 16, 1, 0, 0, "synced", 1, kind, encoded, by, cursor=cursor)
 
 
 def said(kind: Kind, who: RecordActor | None = None, /, **data: Any) -> str:

@@ -209,7 +209,7 @@ def _utc(record: bytes) -> int:
 def test_it_is_found_whatever_segments_it_falls_into(group: str, name: str, tmp_path: Path) -> None:
     """The same with a segment before and after it, so that joins have to find it."""
     write, _ = GROUPS[group][name]
-    pen = started(65536, rounds=1)
+    pen = started(1 << 18, rounds=1, version=1 if group == "old" else 2)
     pen.next_segment()
     while pen.seq < 13:
         pen.write("note", {"text": "more"})

@@ -33,9 +33,10 @@ def note(pen: Pen, **more: Any) -> None:
     pen.write("note", {"text": "x"}, **more)
 
 
-def other_software(pen: Pen) -> None:
-    snapshot(pen, sw="ab" * 8)
-    note(pen, sw="ab" * 8)
+def another_version(pen: Pen) -> None:
+    pen.version = 1
+    snapshot(pen)
+    note(pen)
 
 
 def other_frontier(pen: Pen) -> None:
@@ -113,10 +114,7 @@ JOINS: dict[str, tuple[Write, str]] = {
     "an older boot": (older_opened, "its snapshot has another last boot than the segment"),
     "its clock back": (clock_back, "its clock that only goes forward went back"),
     "its time back": (time_back, "its time is before that of the record before it, and no clock"),
-    "other software": (
-        other_software,
-        "sw, conf or proc is not the beginning of that in its boot's opened",
-    ),
+    "another version": (another_version, "version 1 after version 2"),
     "less on the disk": (
         lambda pen: snapshot(pen, put={"durable": 1}),
         "it says that less was on the disk than the record before it",

@@ -105,7 +105,7 @@ class Watchman:
     def _money(self, s: State) -> None:
         unit = self.game.money.unit
         for seat in s.seats:
-            amounts: list[int] = [getattr(seat, bet) for bet in _BETS]
+            amounts: list[int] = [seat.amount(bet) for bet in _BETS]
             assert all(amount >= 0 and amount % unit == 0 for amount in amounts), seat
             assert 2 * seat.insurance <= seat.main, seat
             # While a void gives the wagers back before the deal, the main one goes first.

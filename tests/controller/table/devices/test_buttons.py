@@ -67,7 +67,7 @@ async def test_the_bet_button_places_the_standing_wager(t: Told) -> None:
     await t.does("WagerPlaced", seat=1, bet="main", amount=4000)
     assert await t.lit(1, "bet")
     await t.presses(1, "bet")
-    assert [(seat.main, seat.buster) for seat in t.state.seats] == [(2500, 500)]
+    assert [(seat.main, seat.amount("buster")) for seat in t.state.seats] == [(2500, 500)]
     assert [data["ignored"] for data in t.pressed() if "ignored" in data] == []
     await t.to_step(Step.TURN)
     await t.to_end()

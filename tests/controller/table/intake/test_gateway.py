@@ -43,6 +43,7 @@ from firmware_protocol.messages import (
     ReadWhy,
     TamperSource,
 )
+from tests.support.audit.record.dealing import as_read
 from tests.support.table.simulated.serving import DEALER, FLOOR, KEYS, TABLE
 from tests.support.table.typed.listening import (
     GAME,
@@ -602,6 +603,6 @@ def test_a_card_that_is_told_again_is_the_same_one_or_none() -> None:
 
 def test_a_card_face_down_is_recorded_with_what_seals_it() -> None:
     _, taken = told(ear(), PLACES["hole at dealing"], 12)
-    assert decode_decision(encode(taken.entries[0].data)).sealed
+    assert decode_decision(as_read(taken.entries[0])).sealed
     assert taken.entries[0].cursor == source().cursor
     assert taken.entries[1].data == {"what": "ShoeCardRead", "shoe": 7, "pos": 21}

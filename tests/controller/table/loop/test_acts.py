@@ -21,6 +21,7 @@ from controller.table.memory import NO_FAULTS, DeviceFault, TableMemory
 from controller.table.restart.restore import devices_away
 from drivers.devices import Sealed
 from firmware_protocol.messages import CardFlags
+from tests.support.audit.record.dealing import as_read
 from tests.support.table.simulated.serving import DEALER, FLOOR, SECOND
 from tests.support.table.typed.listening import ear, read, source, states, taking
 
@@ -322,7 +323,7 @@ def test_the_vault_is_not_asked_which_card_is_beside_the_shoe(step: Step, actor:
 def test_a_refusal_is_recorded_with_its_reason() -> None:
     found = taken({"type": "Paid"}, at(Step.TURN), ear())
     assert found.entries[0].kind == "refusal"
-    assert decode_refusal(encode(found.entries[0].data)).why == "no payment is due now"
+    assert decode_refusal(as_read(found.entries[0])).why == "no payment is due now"
 
 
 # --- who says that the cards are shuffled -----------------------------------------------------

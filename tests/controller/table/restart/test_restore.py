@@ -67,7 +67,7 @@ def hole(made: Room) -> Record:
     return [
         record
         for record in made.records("decision")
-        if isinstance(decode_decision(record.data).event, e.HoleDealt)
+        if isinstance(decode_decision(record).event, e.HoleDealt)
     ][-1]
 
 
@@ -221,7 +221,7 @@ async def test_a_shoe_that_has_lost_it_holds_the_table(made: Room) -> None:
     assert [fault["what"] for fault in faults] == ["hidden card"]
     dealt = hole(made)
     assert f"seq {dealt.seq}" in faults[0]["detail"]
-    said = decode_decision(dealt.data)
+    said = decode_decision(dealt)
     assert isinstance(said.event, e.HoleDealt)
     assert isinstance(said.sealed, str)
     assert dealt.cursor is not None
@@ -280,7 +280,7 @@ async def test_a_card_drawn_in_error_is_known_again_too(made: Room) -> None:
     assert len(found(made).hidden) == 2
     async with served(made) as two:
         await two.to_end()
-    events = [decode_decision(record.data).event for record in made.records("decision")]
+    events = [decode_decision(record).event for record in made.records("decision")]
     laid = [one for one in events if isinstance(one, e.CardDrawn) and one.spare]
     assert [one.card for one in laid] == [9]
 

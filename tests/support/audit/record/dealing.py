@@ -150,23 +150,8 @@ def recorded(place: Path, game: Game, entries: Sequence[RecordEntry]) -> None:
 
 def as_read(made: RecordEntry) -> Record:
     """The decoded entry; only data and kind matter."""
-    return Record(
-        1,
-        TABLE,
-        "0" * 16,
-        1,
-        "2026-01-01",
-        0,
-        0,
-        "synced",
-        made.round,
-        made.kind,
-        made.by,
-        "",
-        "",
-        "",
-        Raw(encode(made.data)),
-    )
+    data = Raw(encode(made.data))
+    return Record(2, "0" * 16, 1, 0, 0, "synced", made.round, made.kind, data, made.by)
 
 
 class Revealing(Dealing):

@@ -13,7 +13,7 @@ import pytest
 from controller.audit import verify_record
 from controller.audit.export import retire_segments
 from controller.audit.export.retire import RetireResult
-from controller.audit.read.reader import segments
+from controller.audit.read.reader import record_of, segments
 from controller.audit.verify import VerifyReport, verify
 from controller.audit.witness import store_notes
 from tests.support.audit.record.table import NOON, TABLE_KEY, FakeClock, begun
@@ -41,7 +41,7 @@ def aged(folder: Path, *, brought: bool = True) -> Aged:
     notes = []
     for at in range(len(DAYS)):
         with closing(begun(record, clock=FakeClock(NOON + at * DAY_US))) as log:
-            play(log, 1 + 4 * at, 4 + 4 * at, 700)
+            play(log, 1 + 4 * at, 4 + 4 * at, 830)
         notes.append(seen_by(record, archive, NOON // 10**6 + at).note.encode())
         if brought:
             store_notes(record, [(DAYS[at], notes[-1])], WITNESS.cosigner)
@@ -64,7 +64,7 @@ def ends_of(record: Path) -> dict[str, int]:
     """By day, the last segment without later records."""
     found: dict[str, int] = {}
     for segment in segments(record):
-        days = {json.loads(frame.data)["day"] for frame in segment.frames}
+        days = {record_of(segment.file, frame).day for frame in segment.frames}
         found |= {day: segment.number for day in DAYS if max(days) <= day}
     return found
 

@@ -80,7 +80,7 @@ def decisions(place: Path) -> list[Record]:
 
 
 def events(place: Path) -> list[Event]:
-    return [decode_decision(record.data).event for record in decisions(place)]
+    return [decode_decision(record).event for record in decisions(place)]
 
 
 def boots_of(place: Path) -> list[OpenedData]:
@@ -91,7 +91,7 @@ def boots_of(place: Path) -> list[OpenedData]:
 
 def ends(record: Record) -> bool:
     """Whether a round ends with this decision."""
-    return any(isinstance(effect, RoundOver) for effect in decode_decision(record.data).effects)
+    return any(isinstance(effect, RoundOver) for effect in decode_decision(record).effects)
 
 
 def opened_at(place: Path) -> RecordOpening:

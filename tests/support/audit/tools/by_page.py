@@ -57,6 +57,12 @@ WHOLE = {
     "conf": sha(b"configuration").hex(),
     "proc": sha(CODE, compact(GAME)).hex(),
 }
+SINCE_2 = {
+    "vocabulary": 1,
+    "release": sha(b"all files").hex(),
+    "dependencies": sha(b"other files").hex(),
+    "runs": "source",
+}
 
 
 class Signer:
@@ -109,8 +115,8 @@ def commitment(cursor: Json, opened: bytes) -> str:
 class Pen:
     """A record in the making. What a test does not say is as the page wants it."""
 
-    def __init__(self, size: int = 16384, segments: int = 0) -> None:
-        self.size, self.number = size, segments
+    def __init__(self, size: int = 16384, segments: int = 0, version: int = 2) -> None:
+        self.size, self.number, self.version = size, segments, version
         self.files: dict[int, bytearray] = {}
         self.frames: list[tuple[int, int, int]] = []  # segment, offset and end of each
         self.records: list[bytes] = []
@@ -166,19 +172,21 @@ class Pen:
     # --- records
 
     def record(self, kind: str, data: Json, **more: Any) -> Json:
+        day = datetime.fromtimestamp(self.utc // 1_000_000, UTC_ZONE).date().isoformat()
+        by, old = {"role": "device", "name": "controller"}, self.version == 1
         record = {
-            "v": 1,
-            "table": TABLE,
+            "v": self.version,
+            **({"table": TABLE} if old else {}),
             "boot": self.boot,
             "seq": self.seq + 1,
-            "day": datetime.fromtimestamp(self.utc // 1_000_000, UTC_ZONE).date().isoformat(),
+            **({"day": day} if old or "day" in more else {}),
             "utc": self.utc,
             "mono": self.mono,
             "clock": "synced",
             "round": self.round,
             "kind": kind,
-            "by": {"role": "device", "name": "controller"},
-            **{name: whole[:16] for name, whole in WHOLE.items()},
+            **({"by": by} if old or "by" in more else {}),
+            **({name: whole[:16] for name, whole in WHOLE.items()} if old else {}),
         }
         if "cause" in more:
             record["cause"] = more.pop("cause")
@@ -244,6 +252,7 @@ class Pen:
             "last": last,
             "torn": torn,
             "readback": "direct",
+            **({} if self.version == 1 else SINCE_2),
             **wrong,
         }
         seq = self.write("opened", data)
@@ -294,6 +303,8 @@ class Pen:
         self, event: Json, mangle: Callable[[bytes], bytes] | None = None, **more: Any
     ) -> int:
         effects = [{"type": "Prompt"}, *more.pop("effects", ())]
+        if self.version == 1:
+            event = {"actor": {"role": "device", "name": "controller", "seat": 0}, **event}
         data: Json = {"event": event, "rows": ["deal.up"], "effects": effects}
         if "sealed" in more:
             data["sealed"] = more.pop("sealed")
@@ -333,9 +344,9 @@ class Pen:
             self.checkpoint()
 
 
-def started(size: int = 16384, rounds: int = 0) -> Pen:
+def started(size: int = 16384, rounds: int = 0, version: int = 2) -> Pen:
     """A record with an open boot."""
-    pen = Pen(size)
+    pen = Pen(size, version=version)
     pen.start()
     pen.play(rounds)
     return pen

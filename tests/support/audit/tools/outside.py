@@ -30,7 +30,7 @@ ROUNDS: Final = 12
 """Of `played`: five records and a checkpoint each."""
 
 
-def play(log: Log, first: int, last: int, size: int = 300) -> None:
+def play(log: Log, first: int, last: int, size: int = 430) -> None:
     """Rounds with something in them; a checkpoint after each."""
     for turn in range(first, last + 1):
         for at in range(5):

@@ -82,14 +82,12 @@ def recorded(record: Path, names: Iterable[str]) -> None:
     found = [finding.what for finding in report.findings]
     assert found == [], found
     made = [one for _, one in records(record)]
-    fired = {family(row) for one in made if one.kind == "decision" for row in _rows(one.data)}
+    fired = {
+        family(row) for one in made if one.kind == "decision" for row in decode_decision(one).rows
+    }
     fired |= {msgspec.json.decode(one.data)["id"] for one in made if one.kind == "refusal"}
     for name in names:
         assert set(STORIES[name].rows) <= fired, (name, set(STORIES[name].rows) - fired)
-
-
-def _rows(data: msgspec.Raw) -> tuple[str, ...]:
-    return tuple(decode_decision(data).rows)
 
 
 async def ruled(t: AtTable, what: Odd, way: str) -> None:

@@ -249,7 +249,7 @@ async def at_table(
 
 def decided(record: Path) -> Counter[str]:
     """How often each kind of event was decided."""
-    every = (decode_decision(one.data) for _, one in records(record) if one.kind == "decision")
+    every = (decode_decision(one) for _, one in records(record) if one.kind == "decision")
     return Counter(type(made.event).__name__ for made in every)
 
 

@@ -125,21 +125,16 @@ class Ledger:
     def add(self, entry: RecordEntry) -> Record:
         now = self.time.now
         made = Record(
-            1,
-            "mega-1",
+            2,
             self.boot,
             len(self.records) + 1,
-            "2027-01-15",
             now.utc,
             now.mono,
             now.quality,
             entry.round,
             entry.kind,
-            entry.by,
-            "5a" * 8,
-            "c0" * 8,
-            "de" * 8,
             Raw(encode(entry.data)),
+            entry.by,
         )
         self.records.append(made)
         return made

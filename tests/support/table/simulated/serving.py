@@ -334,7 +334,7 @@ class Served(NamedTuple):
         await self.to(lambda s: s.step is Step.WAGERING and s.round >= number and not s.seats)
 
     def events(self) -> list[Event]:
-        return [decode_decision(record.data).event for record in self.room.records("decision")]
+        return [decode_decision(record).event for record in self.room.records("decision")]
 
     def data(self, kind: str, what: str = "") -> list[dict[str, Any]]:
         """The data of all records of this kind; `what`: of this only."""
@@ -482,7 +482,7 @@ def _shoe(made: Room) -> tuple[str, ...]:
 
 
 def ended(made: Room, robots: list[Robot]) -> Ended:
-    decisions = [decode_decision(record.data) for record in made.records("decision")]
+    decisions = [decode_decision(record) for record in made.records("decision")]
     effects = [effect for one in decisions for effect in one.effects]
     report = verify(made.record)
     return Ended(

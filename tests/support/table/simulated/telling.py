@@ -164,7 +164,7 @@ class Told(Served):
         assert self.state == before
         recorded = self.data("refusal")[-1]
         assert (recorded["id"], recorded["why"]) == (answer.id, answer.why)
-        assert recorded["event"]["actor"]["name"] == actor.name
+        assert self.room.records("refusal")[-1].by.name == actor.name
         return answer.id
 
     async def refused(
@@ -284,7 +284,7 @@ class Told(Served):
         assert self.facts(type(facts[0]))[-len(facts) :] == list(facts)
 
     def made(self) -> list[DecisionData]:
-        return [decode_decision(record.data) for record in self.room.records("decision")]
+        return [decode_decision(record) for record in self.room.records("decision")]
 
     def facts(self, kind: type[E]) -> list[E]:
         return [one for made in self.made() for one in made.effects if isinstance(one, kind)]
@@ -462,7 +462,7 @@ def family(row: str) -> str:
 
 def holds(made: Room, what: Irregularity, rows: tuple[str, ...], way: Way) -> None:
     """The record says what was found, which way was gone and who has ruled it."""
-    decided = [decode_decision(record.data) for record in made.records("decision")]
+    decided = [decode_decision(record) for record in made.records("decision")]
     refused = [msgspec.json.decode(record.data)["id"] for record in made.records("refusal")]
     fired = {family(row) for one in decided for row in one.rows}
     assert set(rows) <= fired | set(refused), set(rows) - fired

@@ -51,7 +51,7 @@ def shown(felt: Felt) -> list[str]:
 
 def lies(s: State) -> list[str]:
     """What lies on the felt, by the state: face up by its name, face down as --."""
-    tucked = {seat.number for seat in s.seats if seat.buster}
+    tucked = {seat.number for seat in s.seats if seat.amount("buster")}
     hands = [one for one in s.hands if not one.out or (one.busted and one.seat in tucked)]
     up = [NAMES[card] for one in hands for card in one.cards] + [NAMES[card] for card in s.dealer]
     spare = [] if s.spare is None else [NAMES[s.spare.card] if s.spare.card >= 0 else "--"]
