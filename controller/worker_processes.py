@@ -8,21 +8,34 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from typing import TypeVar
 
+from controller.errors import EXIT_BROKEN, CommandError
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class WorkerLost(CommandError):
+    """A worker process was killed: by a user, or by a system without memory."""
+
+    exit_code = EXIT_BROKEN
+
+    def __str__(self) -> str:
+        return "a worker process was killed, perhaps for lack of memory; use fewer --jobs"
 
 
 @contextmanager
 def worker_processes(
     jobs: int, setup: Callable[..., None] | None = None, *values: object
 ) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes, each set up with `values`; all have ended on exit."""
+    """A pool of processes, each set up with `values`; all have ended on exit.
+    Raises WorkerLost."""
     begin = partial(_begin, setup, *values)
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=begin)
     try:
@@ -30,6 +43,8 @@ def worker_processes(
             for _ in range(jobs):
                 pool.submit(_ready)
         yield pool
+    except BrokenProcessPool:
+        raise WorkerLost from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

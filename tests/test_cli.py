@@ -16,6 +16,7 @@ import pytest
 from controller import cli
 from controller.errors import UsageProblem
 from tests.support.paths import ROOT
+from tests.support.system.every_command import GOOD, every_command
 
 Install = Callable[..., None]
 
@@ -241,6 +242,11 @@ def test_each_command_of_ours_explains_itself(
 ) -> None:
     assert cli.main([command.name, "--help"]) == 0
     assert f"usage: holecard {command.name}" in capsys.readouterr().out
+
+
+def test_every_command_is_tried_with_wrong_files_and_streams() -> None:
+    """By `make campaign`; the commands are found from the parsers."""
+    assert set(GOOD) == {one.name for one in every_command()}
 
 
 @pytest.mark.parametrize("arguments", ['"hello", "--name", "many"', '"--help"'])

@@ -4,11 +4,16 @@ The commands are found from the parsers, so that none can be forgotten; GOOD has
 each does its work.
 """
 
+import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,65 +26,10 @@ from tests.support.audit.record.scripted import read_rounds
 from tests.support.daemon.doctor_house import house
 from tests.support.paths import ROOT
 from tests.support.sim.a_round import ROUND
-from tests.support.system.every_command import Command, every_command
+from tests.support.system.every_command import GOOD, Command, every_command
 from tests.support.system.forked_commands import Ended, Run, commands
 
 COMMANDS = {one.name: one for one in every_command()}
-KEYS, PEOPLE = ("--keys", "run/keys"), ("--file", "run/people.json", "--keys", "run/keys")
-TWO = ("--by", "Ann Lee", "--and", "Bo Chan")
-GOOD: dict[str, tuple[str, ...]] = {
-    "config check": ("table.toml", "game.toml"),
-    "config show": ("game.toml",),
-    "procedure": ("game.toml",),
-    "script run": ("rounds.json", "--record", "record", "--keys", "all-keys"),
-    "par": ("game.toml", "--rounds", "50", "--policy", "strategy.toml"),
-    "devices init": KEYS,
-    "devices ports": (),
-    "devices pair": ("ports/shoe", *KEYS, *TWO),
-    "devices list": KEYS,
-    "devices show": ("EW-1", *KEYS),
-    "devices forget": ("EW-1", *KEYS, *TWO),
-    "keys new": ("table", "--dir", "new-keys"),
-    "keys show": ("--dir", "all-keys"),
-    "audit verify": (
-        *("record", "--table-key", "all-keys/table.pub", "--checkpoint", "a.note"),
-        *("--witness-key", "all-keys/witness.pub", "--jobs", "1"),
-    ),
-    "audit show": ("record", "--seq", "1-9", "--index", "record/index.db"),
-    "audit tail": ("record",),
-    "audit open": ("record", "--round", "1", "--keys", "all-keys"),
-    "audit accept-tail": ("record", "--keys", "all-keys", "--by", "Ann", "--second", "Bo"),
-    "audit sql": ("record", "SELECT * FROM rounds", "--index", "record/index.db"),
-    "audit rebuild-index": ("record",),
-    "audit export": ("record", "--all", "--out", "out.zip"),
-    "audit check-case": ("case",),
-    "audit prove": ("record", "--seq", "3", "--checkpoint", "a.note", "--out", "out.json"),
-    "audit check-proof": ("proof.json", "--table-key", "all-keys/table.pub"),
-    "audit cosign": ("record", "--keys", "all-keys", "--archive", "archive", "--out", "b.note"),
-    "audit witnessed": ("record", "a.note", "--witness-key", "all-keys/witness.pub"),
-    "audit retire": (
-        *("record", "--before", "2030-01-01", "--out", "old.zip", "--keys", "all-keys"),
-        *("--by", "Ann", "--and", "Bo"),
-    ),
-    "review": ("record", "--port", "0", "--texts", "texts.toml"),
-    "people init": PEOPLE,
-    "people list": PEOPLE,
-    "people add": ("X-1", "--name", "Cy", "--roles", "dealer", *TWO, *PEOPLE),
-    "people disable": ("D-17", *TWO, *PEOPLE),
-    "people enable": ("D-17", *TWO, *PEOPLE),
-    "people reset": ("D-17", *TWO, *PEOPLE),
-    "people roles": ("D-17", "dealer", *TWO, *PEOPLE),
-    "serve": ("table.toml", "--allow-root"),
-    "doctor": ("table.toml", "--release", "a.note", "--release-key", "all-keys/witness.pub"),
-    "bench": ("--section", "link"),
-    "conform": ("--profile", "shoe", "--port", "ports/shoe", "--keys", "run/keys"),
-    "demo": ("--rounds", "1", "--dir", "demo", "--game", "classic"),
-    "sim shoe": ("--dir", "device"),
-    "sim shuffler": ("--dir", "device"),
-    "sim station": ("--dir", "device", "--seat", "1"),
-    "sim do": ("control.sock", "describe"),
-    "sim breaks": (),
-}
 COSIGNED = ("--archive", "archive", "--out", "a.note")
 RUNS_ON = frozenset(
     {"serve", "review", "demo", "bench", "conform", "devices pair", "sim shoe", "sim shuffler"}
@@ -158,10 +108,6 @@ def check(command: Command, words: list[str], ended: Ended) -> None:
     assert not ended.late, where
 
 
-def test_every_command_is_here() -> None:
-    assert set(GOOD) == set(COMMANDS)
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_files_that_are_none(name: str, run: Run, place: Path) -> None:
     """Each file that a command is given is missing, a directory, unreadable, garbage and so on."""
@@ -225,3 +171,72 @@ def test_an_interrupt_at_any_time(name: str, run: Run, place: Path) -> None:
         after = rng.uniform(0.0, took)
         ended = run(words, cwd=str(place), interrupt_after=after)
         check(command, [*words, f"interrupted after {after:.3f} s"], ended)
+
+
+# --- ports, daemons and workers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["review", "demo", "serve"])
+def test_a_port_in_use(name: str, run: Run, place: Path) -> None:
+    command, words = COMMANDS[name], [name, *GOOD[name]]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        if name == "review":
+            words[words.index("0")] = port
+        elif name == "demo":
+            words += ["--page-port", port]
+        else:
+            file = place / "table.toml"
+            file.write_text(re.sub(r"(?m)^port = \d+", f"port = {port}", file.read_text()))
+        ended = run(words, cwd=str(place), limit=20.0)
+    check(command, words, ended)
+    assert ended.code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("demo", "--rounds", "500", "--plain"),
+        ("script", "run", "many.json", "--over", "wire"),
+        ("par", "game.toml", "--rounds", "90000000", "--jobs", "2"),
+    ],
+)
+def test_a_child_process_that_dies(words: tuple[str, ...], place: Path) -> None:
+    """The daemon of a table, or a worker: one line, and 70."""
+    many = [{**ROUND, "id": f"R-{number}"} for number in range(1, 400)]
+    (place / "many.json").write_text(json.dumps({"schema": 1, "rounds": many}))
+    command = [sys.executable, "-m", "controller.cli", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command,
+        cwd=place,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            os.kill(_working_child(process.pid), signal.SIGKILL)
+            _, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert process.returncode == EXIT_BROKEN, err
+    assert "Traceback" not in err
+    assert "internal error" not in err
+    assert err.splitlines()[-1].startswith("holecard: "), err
+
+
+def _working_child(pid: int) -> int:
+    """The number of a child that has computed for a second."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            used = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11]
+            if int(used) > ticks:
+                return int(child)
+        time.sleep(0.01)
+    raise TimeoutError("no child works")
