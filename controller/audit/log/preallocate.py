@@ -57,12 +57,14 @@ class SegmentPreallocator:
         self.problem = None
 
     def retry(self) -> None:
-        """Try again to make a spare that could not be made, before it is needed."""
+        """Try again to make a spare that could not be made, before it is needed: after any error,
+        since nothing that was acknowledged is in it."""
         with self._lock:
             made = self._made
             # A spare that was taken is not in `_made` until the next one is prepared.
-            if not self._closed and made is not None and _no_room(made):
-                self._prepare()
+            failed = made is not None and made.done() and self.problem is not None
+            if failed and not self._closed:
+                self._made = self._thread.submit(self._make)
 
     @property
     def ready(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.audit import verify_record
-from controller.audit.errors import DiskFull
+from controller.audit.errors import DiskFull, LogFailed
 from controller.audit.format.segments import spare_file
 from controller.audit.log import Log, RecordRoom
 from controller.audit.read.reader import segments
@@ -151,6 +151,26 @@ def test_a_spare_that_was_taken_is_not_made_again_by_a_retry(place: Path) -> Non
         log.spares.retry()
         assert not log.spares.ready
         assert taken.stat().st_ino == before
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
+def test_a_spare_is_made_after_any_error_that_has_ended(place: Path, number: int) -> None:
+    """It is announced too: the log fails at the end of the segment, unless it is made before."""
+    disk = FaultyDisk()
+    with closing(begun(place, disk=disk)) as log:
+        log.spares.take()
+        disk.fails["create"] = OSError(number, os.strerror(number))
+        log.spares.prepare()
+        with pytest.raises(LogFailed):
+            log.spares.take()
+        assert log.room().problem == os.strerror(number)
+        disk.fails.clear()
+        log.spares.retry()
+        until_ready(log)
+        assert log.room().problem == ""
+        log.write([note("to the next segment", 9000)])
+        log.write([note("to the next segment", 9000)])
+    assert len(list(segments(place))) == 2
 
 
 def test_a_retry_after_the_end_does_nothing(place: Path) -> None:
