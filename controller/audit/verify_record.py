@@ -7,7 +7,8 @@ Python 3.9, so that it can be shipped with a record; signatures need the package
 Verify a copy, or a record that no controller writes: a write in progress looks like an incomplete
 one.
 
-Exit codes: 0 right, 1 something is wrong, 2 usage, 3 right as far as it could be checked.
+Exit codes: 0 right, 1 something is wrong, 2 usage, 3 right as far as it could be checked, 74 the
+output cannot be written, 130 interrupted, 141 the reader of the output has gone.
 """
 
 from __future__ import annotations
@@ -3057,5 +3058,26 @@ def main(arguments: list[str] | None = None) -> int:
     return int(found["exit"])
 
 
+def run() -> int:
+    """The exit code of the program: main(), and what the system says while it runs."""
+    try:
+        code = main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except OSError as problem:
+        where = "the output" if problem.filename is None else ascii(problem.filename)
+        words = f"verify_record.py: error: {where}: {problem.strerror}\n"
+        try:
+            if not isinstance(problem, BrokenPipeError):
+                os.write(2, words.encode(errors="replace"))
+        except OSError:
+            pass  # nobody can be told but by the exit code
+        # Without Python's own end, which would try to write again what is buffered.
+        os._exit(141 if isinstance(problem, BrokenPipeError) else 2 if problem.filename else 74)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

@@ -240,3 +240,59 @@ def _working_child(pid: int) -> int:
                 return int(child)
         time.sleep(0.01)
     raise TimeoutError("no child works")
+
+
+# --- the stand-alone verifier -----------------------------------------------------------------
+
+VERIFIER = ROOT / "controller/audit/verify_record.py"
+
+
+def _alone(place: Path, *words: str, shell: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the verifier; `shell` redirects its streams."""
+    command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, str(VERIFIER), *words]
+    return subprocess.run(
+        command, cwd=place, capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_the_verifier_is_given_what_is_no_record(bad: str, place: Path) -> None:
+    key = ("--witness-key", "all-keys/witness.pub")
+    for words in (
+        (f"bad/{bad}",),
+        ("record", "--table-key", f"bad/{bad}"),
+        ("record", "--checkpoint", f"bad/{bad}", *key),
+        ("record", "--checkpoint", "a.note", "--witness-key", f"bad/{bad}"),
+    ):
+        ended = _alone(place, *words)
+        assert "Traceback" not in ended.stderr, ended
+        assert ended.returncode in (1, 2), ended
+
+
+@pytest.mark.parametrize(
+    ("shell", "codes"),
+    [
+        (">&-", (0, 3)),
+        (">/dev/full", (74,)),
+        (">/dev/full 2>/dev/full", (74, 120)),
+        ("2>&-", (0, 3)),
+        ("<&- >&- 2>&-", (0, 3)),
+    ],
+)
+def test_the_verifiers_streams_cannot_be_used(
+    shell: str, codes: tuple[int, ...], place: Path
+) -> None:
+    ended = _alone(place, "record", shell=shell)
+    assert "Traceback" not in ended.stderr
+    assert ended.returncode in codes
+
+
+def test_the_verifiers_reader_goes_away(place: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, str(VERIFIER), "record"]
+    with os.fdopen(writes, "wb") as to:
+        ended = subprocess.run(
+            command, cwd=place, stdout=to, stderr=subprocess.PIPE, timeout=100, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (141, b"")
