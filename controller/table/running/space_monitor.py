@@ -33,7 +33,7 @@ STEP_MINUTES: Final = 10
 """Steps of the announced time, so that a display does not change at each check."""
 ENDED: Final = "the next segment of the record can be made again"
 
-RECORD_BYTES: Final = 1000
+RECORD_BYTES: Final = 700
 """Approximate size of a record entry with its frame and its part of the index."""
 ROUND_RECORDS: Final = 12
 SEAT_RECORDS: Final = 13

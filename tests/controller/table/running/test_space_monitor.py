@@ -139,7 +139,7 @@ async def test_it_looks_again_and_again() -> None:
 def test_a_segment_is_hours_of_play() -> None:
     """So the announcement comes that early: a segment of eight MiB is left when the next one cannot
     be made."""
-    assert 8 * (1 << 20) / HOURLY > 1.5
+    assert 8 * (1 << 20) / HOURLY > 2
 
 
 class FullDisk:
