@@ -64,8 +64,9 @@ from controller.table.running import RunningTable, SpaceMonitor, WitnessMonitor
 from drivers.keys import KeyProblem
 
 CONTROL_LIMITS: Final = ConnectionLimits(total=128, per_address=64)
-PAGE_LIMITS: Final = ConnectionLimits(total=640, per_address=128)
-"""Each browser uses up to six connections, and a stream."""
+PAGE_LIMITS: Final = ConnectionLimits(total=640, per_address=448)
+"""Each browser uses up to six connections, and a stream. Behind a proxy 200 browsers that only
+watch share one address: their streams are less than half of its limit."""
 METRICS_LIMITS: Final = ConnectionLimits(total=32, per_address=16)
 
 NAME: Final = ".cases-"

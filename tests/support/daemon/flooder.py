@@ -61,7 +61,7 @@ class FloodResult:
 
 @contextmanager
 def flooding(flood: Flood) -> Iterator[FloodResult]:
-    """Flood until it is left; begins when the flood has as many connections as it gets."""
+    """Flood until it is left; begins when the flood has opened as many connections as it holds."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_flood, args=(flood, theirs), daemon=True)
@@ -85,7 +85,7 @@ def _flood(flood: Flood, orders: Connection) -> None:
     told = False
     while not orders.poll():
         flooder.step(time.monotonic() - began)
-        if not told and flooder.made >= min(flood.hold, flood.rate):
+        if not told and flooder.made >= flood.hold:
             orders.send("floods")
             told = True
         spent, passed = time.process_time() - used, time.monotonic() - began

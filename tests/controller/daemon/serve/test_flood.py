@@ -12,29 +12,23 @@ from tests.support.daemon.flooder import BODY, HEAD, page_request
 from tests.support.daemon.table_process import table_process
 
 HELD = 150
-"""More than each server has room for from one address."""
+"""Connections of each kind; together more than a server has room for."""
 REQUESTS = 12
 
 
 def test_a_flood_shuts_neither_dealer_nor_programs_out(tmp_path: Path) -> None:
     """From another address, and from the dealer's own."""
-    with table_process(tmp_path) as at, DealerBrowser(at.pages) as browser, ExitStack() as stack:
+    with table_process(tmp_path) as at, DealerBrowser(at.pages) as browser:
         numbers = count()
-
-        def flood(port: int, source: str, said: bytes) -> None:
-            for _ in range(HELD):
-                line = stack.enter_context(socket.socket())
-                line.bind((source, 0))
-                line.connect(("127.0.0.1", port))
-                line.sendall(said)
-
+        kinds = (b"", HEAD, BODY, page_request(at.pages_port))
         for source in ("127.0.0.2", "127.0.0.1"):
-            for said in (b"", HEAD, BODY, page_request(at.pages_port)):
-                flood(at.pages_port, source, said)
-                for _ in range(REQUESTS):
-                    browser.request(next(numbers))
-            flood(at.control, source, b"")
-            assert all(at.is_ready() for _ in range(REQUESTS))
+            with ExitStack() as stack:
+                for said in kinds:
+                    flood(stack, at.pages_port, source, said)
+                    for _ in range(REQUESTS):
+                        browser.request(next(numbers))
+                flood(stack, at.control, source, b"")
+                assert all(at.is_ready() for _ in range(REQUESTS))
         assert (len(browser.seconds), browser.problems) == (next(numbers), {})
         assert browser.has_stream
         assert min(at.closed("pages")["shed"], at.closed("control")["shed"]) > HELD // 4
@@ -42,3 +36,11 @@ def test_a_flood_shuts_neither_dealer_nor_programs_out(tmp_path: Path) -> None:
     lines = [line for line in at.lines if line["event"] == "connections_limited"]
     assert {line["server"] for line in lines} == {"pages", "control"}
     assert len(lines) < REQUESTS
+
+
+def flood(stack: ExitStack, port: int, source: str, said: bytes) -> None:
+    for _ in range(HELD):
+        line = stack.enter_context(socket.socket())
+        line.bind((source, 0))
+        line.connect(("127.0.0.1", port))
+        line.sendall(said)
