@@ -88,15 +88,16 @@ class Disk:
         self.coming = None
         self.untold = 0
 
-    def adopts(self) -> None:
-        """A ring was adopted; RingResumed names its start."""
-        self.coming = Part(0, 0, [])
+    def adopts(self, first: int) -> None:
+        """A ring was adopted from this record on, or from a later one if that is overwritten."""
+        self.coming = Part(0, first, [])
 
     def resumed(self, begins: RecordCursor, oldest: int) -> None:
         if self.coming is not None:
+            first = max(self.coming.first, oldest)
             self.coming = Part(begins.epoch, begins.seq + 1, [])
-            if self.coming.first != oldest:
-                raise Broken(f"adopted from {self.coming.first} and not from {oldest}")
+            if self.coming.first != first:
+                raise Broken(f"adopted from {self.coming.first} and not from {first}")
         elif self.kept is None:
             raise Broken("resumed, and nobody has adopted the ring")
 

@@ -32,7 +32,7 @@ from firmware_protocol.host import (
 )
 from firmware_protocol.host.commands import MAX_COMMANDS
 from firmware_protocol.host.exchange import MAX_OUT
-from firmware_protocol.messages import Command, DeviceClass, NotAuthentic
+from firmware_protocol.messages import Command, DeviceClass, NotAuthentic, Verdict
 from tests.long.fuzz.two_ends import SERIAL, Broken, Disk, Powered, Terms, bounded
 from tests.support.firmware_protocol.line import CLEAN, Faults, Line
 
@@ -301,7 +301,7 @@ class World:
     def _arrived(self, event: RecordReceived) -> None:
         self.disk.arrived(event.record, self.shoe.committed)
 
-    def _held(self, _: RingHeld) -> None:
+    def _held(self, held: RingHeld) -> None:
         if self.disk.kept is not None and not self.terms.tampered:
             raise Broken("held, and nobody was at the ring")
         assert self.link is not None
@@ -309,7 +309,8 @@ class World:
         self.disk.write()
         self.tell_kept()
         self.link.adopt(self.now)
-        self.disk.adopts()
+        stored = held.acked_seq if held.verdict is Verdict.BEHIND else 0
+        self.disk.adopts(max(held.oldest, stored + 1))
 
     def _resumed(self, event: RingResumed) -> None:
         assert self.link is not None
