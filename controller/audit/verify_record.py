@@ -57,7 +57,7 @@ Json = dict[str, Any]
 
 
 class Wrong(Exception):
-    """The record is not what the page says."""
+    """The record contradicts FORMAT.md."""
 
 
 # --- fields and types: NAME:TYPE in the page's order; ? may be absent, * more may follow ----------
@@ -309,14 +309,14 @@ def _hash(*parts: bytes) -> bytes:
 
 
 def _grown(tree: tuple[bytes, ...], size: int, leaf: bytes) -> tuple[bytes, ...]:
-    """The roots of the whole subtrees over `size` leaves and one more, largest first."""
+    """The frontier after one more leaf: the roots of the complete subtrees, largest first."""
     while size & 1:
         tree, leaf, size = tree[:-1], _hash(b"\1", tree[-1], leaf), size >> 1
     return (*tree, leaf)
 
 
 def _stepped(tree: tuple[bytes, ...], size: int, step: Json) -> tuple[bytes, ...]:
-    """The same, grown to the step's size by the largest whole subtrees between the two."""
+    """The frontier at the size of a step, from the complete subtrees in between."""
     hashes = deque(step["hashes"])
     while size < step["size"] and hashes:
         leaves = 1 << (step["size"] - size).bit_length() - 1
@@ -336,7 +336,7 @@ def _root(tree: tuple[bytes, ...]) -> bytes:
 
 
 def _unbase64(text: str) -> bytes:
-    """The bytes; none where the text is not exactly the base64 of some."""
+    """Decodes base64; empty if the text is not canonical base64."""
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError:
@@ -345,7 +345,7 @@ def _unbase64(text: str) -> bytes:
 
 
 def _ed25519() -> Callable[[bytes, bytes, bytes], bool] | None:
-    """Whether a key made a signature of a text; None where this machine cannot tell."""
+    """The function that verifies a signature; None without the package `cryptography`."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -389,7 +389,7 @@ def _key(text: str, *kinds: int) -> Key:
 
 
 def _given(text: str, *kinds: int) -> Key:
-    """A key as it is, or in a file: a verifier key, or table.pub, whose name is the record's."""
+    """A key from an argument: a verifier key, or a file with one, or table.pub."""
     if not os.path.isfile(text):
         return _key(text, *kinds)
     try:
@@ -413,7 +413,7 @@ class Note:
     signatures: list[tuple[str, bytes]]
 
     def prove(self, key: Key, kind: int = SIGNED) -> int:
-        """Refuses a note that the key has not signed; when a witness did so, in seconds."""
+        """Raises Wrong if the key did not sign the note; returns the time of a cosignature."""
         mine, text, seconds = (key.name, key.id(kind)), self.text, 0
         found = [data[4:] for name, data in self.signatures if (name, data[:4]) == mine]
         if not found:
@@ -452,7 +452,7 @@ def _number(text: str, what: str) -> int:
 
 
 def _checkpoint(text: str, what: str) -> tuple[Note, str, int, bytes]:
-    """The note, and the origin, size and root in it."""
+    """Parses a checkpoint: the note, and its origin, size and root."""
     note = _note(text, what, 3)
     origin, size, root = note.text[:-1].split("\n")
     if len(_unbase64(root)) != 32:
@@ -461,7 +461,7 @@ def _checkpoint(text: str, what: str) -> tuple[Note, str, int, bytes]:
 
 
 def _bound(table: str, cursor: Json) -> bytes:
-    """What is hashed before the opening of a card."""
+    """The bytes that a commitment binds before the opening of a card."""
     numbers = struct.pack("<II", cursor["epoch"], cursor["seq"])
     return b"\0".join((b"holecard-v1", table.encode(), cursor["device"].encode(), numbers))
 
@@ -503,7 +503,7 @@ class Segment:
             raise Wrong(f"the segment has {self.size} bytes, its header says {size}")
 
     def frame(self, offset: int) -> Frame | str:
-        """The whole frame that stands there, or why none does."""
+        """The complete frame at an offset, or why there is none."""
         head = self.at(offset, HEAD.size)
         if len(head) < HEAD.size:
             return "something stands where no frame has room"
@@ -518,7 +518,7 @@ class Segment:
         return Frame(seq, durable, chain, record, offset + HEAD.size + n)
 
     def used(self, start: int) -> int:
-        """From where on all is zero; `start` at the least."""
+        """The offset after the last byte that is not zero; at least `start`."""
         for at in range(start + (self.size - start) // PIECE * PIECE, start - 1, -PIECE):
             data = self.at(at, PIECE).rstrip(b"\0")
             if data:
@@ -526,7 +526,7 @@ class Segment:
         return start
 
     def heads(self, start: int, end: int, seq: int) -> Iterator[tuple[int, int, int, int]]:
-        """Offset, length, seq, durable of what looks like a head that knew of more than `seq`."""
+        """Possible heads with a durable above `seq`: offset, length, seq, durable."""
         most = seq + 1 + (end - start) // HEAD.size
         for at in range(start, end, PIECE):
             data = self.at(at, PIECE + HEAD.size)
@@ -537,7 +537,7 @@ class Segment:
                         yield at + match.start(), n, its_seq, durable
 
     def tail(self, start: int, end: int, seq: int) -> str:
-        """Case 2 or 4 of the bytes past the last good frame, in words; none for a write cut off."""
+        """Why bytes after the last valid frame are case 2 or 4; empty for an incomplete write."""
         effort = SEARCHED + 8 * (end - start)  # what is made to be slow is unexplained indeed
         for offset, n, its_seq, durable in self.heads(start, end, seq):
             effort -= HEAD.size + n
@@ -550,7 +550,7 @@ class Segment:
         return "" if torn else "no write that was cut off leaves this: the tail is unexplained"
 
     def torn(self, start: int, end: int, seq: int) -> bool:
-        """Case 3: frames that follow, whole pieces of them zero, or all from some byte on."""
+        """Whether the bytes are case 3: the next frames with pieces of zeros, or truncated."""
         offset, due = start, seq + 1
         while offset < end:
             frame = self.frame(offset)
@@ -563,7 +563,7 @@ class Segment:
             if stop < 0:
                 return False
             if stop == offset:
-                break  # where the frame ends cannot be told
+                break  # the end of the frame is unknown
             offset, due = stop, due + 1
         data = self.at(start, end - start)
         for zeros in re.finditer(rb"\0{40,}(?=[^\0])", data):
@@ -574,7 +574,7 @@ class Segment:
         return True
 
     def cut(self, offset: int, end: int, due: int, seq: int) -> int:
-        """Where the frame stops that this is left of: `offset` if untold, -1 if of none."""
+        """The end of an incomplete frame: `offset` if it is unknown, -1 if this is no frame."""
         head, edge = self.at(offset, HEAD.size).ljust(HEAD.size, b"\0"), SECTOR - offset % SECTOR
         n, _, _, durable, _ = HEAD.unpack(head)
         body, stop, wanted = offset + HEAD.size, offset + HEAD.size + n, struct.pack("<Q", due)
@@ -866,7 +866,7 @@ PLAYS, STANDS, BUST, INSTANT_21, INSTANT_COUNT = range(5)
 
 
 def _new(part: str, **given: Any) -> Any:
-    """A part of a state: the fields given, the others as where they are absent."""
+    """A part of a state with these fields; the others have the values of absent ones."""
     usual = {name: copy(value) for name, value in FIELDS[part].items()}
     if part == "state":
         usual["shoe"] = _new("shoe")
@@ -874,7 +874,7 @@ def _new(part: str, **given: Any) -> Any:
 
 
 def _loaded(part: str, data: Any) -> Any:
-    """The same from a snapshot."""
+    """A part of a state as recorded in a snapshot, its types checked."""
     if not isinstance(data, dict):
         raise Wrong("the snapshot's state has a part that is no object")
     if part == "state" and data.get("format", 1) not in (1, 2):
@@ -914,14 +914,14 @@ def _moved(due: Any) -> int:
 
 
 class Table:
-    """Deals a round again from the recorded events: what each decision must have come to."""
+    """Plays the recorded events again and makes the effects that each of them must have."""
 
     def __init__(self, game: Game, state: Any) -> None:
         self.game, self.state = game, state
         self.made: list[Json] = []  # the effects of the event that was taken last
 
     def take(self, event: Json, by: Json) -> None:
-        """Takes an event that the record says was accepted; raises Wrong if it may not be."""
+        """Applies an accepted event; raises Wrong if the rules refuse it."""
         self.made, self.by = [], by
         roles, _, act = EVENTS[event["type"]]
         if roles == "decision":
@@ -1299,7 +1299,7 @@ class Table:
     # The players' turns.
 
     def choices(self, hand: Any, hands: int) -> list[str]:
-        """What a hand in turn may do, at a seat with so many hands."""
+        """The choices of a hand, at a seat with so many hands."""
         game, total = self.game, _total(hand.cards)[0]
         two, ace = len(hand.cards) == 2, _value(hand.cards[0]) == 1
         legal = {"stand"}
@@ -1333,7 +1333,7 @@ class Table:
         return [word for word in found if word != "surrender" or not hidden]
 
     def judged(self, hand: Any) -> int:
-        """What a card makes of a hand."""
+        """The verdict on a hand after a card."""
         game, total, count = self.game, _total(hand.cards)[0], len(hand.cards)
         if total > 21:
             return BUST
@@ -1500,7 +1500,7 @@ class Table:
         return {name for name, holds in facts.items() if holds}
 
     def returned(self, stake: int, outcome: str, odds: Json | None) -> int:
-        """What is handed back: the stake with winnings, half of it, all of it, or nothing."""
+        """The amount returned: stake and winnings, half of the stake, the stake, or nothing."""
         if odds:
             return stake + self.game.rounded(stake, odds["pays"], odds["on"])
         if outcome == "surrender":
@@ -1537,7 +1537,7 @@ class Table:
         return [self.pay_bet(seat, "insurance", moment, set()) for seat in insured]
 
     def settlement(self) -> list[Any]:
-        """What all wagers on the felt come to against the dealer's completed hand."""
+        """The payments of all wagers on the felt against the dealer's completed hand."""
         s, dealer = self.state, self.dealer_facts()
         insured = "dealer_blackjack" in dealer and self.game["insurance.offered"]
         dues, total = self.insurances("end") if insured else [], _total(s.dealer)[0]
@@ -1556,7 +1556,7 @@ class Table:
         return dues
 
     def refunds(self, seats: list[Any], why: str) -> list[Any]:
-        """What is on the felt of these seats, to be given back."""
+        """The payments that give the wagers of these seats back."""
         dues: list[Any] = []
         for seat in seats:
             mine = [turn for one, turn in self.live_hands() if one is seat]
@@ -1577,7 +1577,7 @@ class Table:
         s.after, s.step = (after, "paying") if dues else (s.after, after)
 
     def marked(self, dues: list[Any]) -> list[Any]:
-        """The same, with those marked that the floor must see first."""
+        """Marks the payments that the floor must see first."""
         least, cap = self.game["payout.floor_from"], self.game["limits.table_payout"]
         won = self.state.won
         for due in dues:
