@@ -2261,7 +2261,11 @@ class Settlement:
             self.begin(opened, recorded)
         if not self.table or recorded is None:
             return
-        theirs, ours = _loaded("state", recorded), self.table.state
+        try:
+            theirs, ours = _loaded("state", recorded), self.table.state
+        except NotJudged as problem:
+            self.table, self.why = None, str(problem)
+            return
         for name, value in vars(ours).items():
             if getattr(theirs, name) != value:
                 raise Wrong(f"the snapshot's state: {name} is not what the decisions come to")

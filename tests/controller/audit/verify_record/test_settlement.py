@@ -204,6 +204,9 @@ def test_what_it_does_not_know_is_named_and_not_judged() -> None:
     later = verify_record.Settlement()
     later.begin(opened, {"format": 3})
     assert "format 3 is not known" in later.why
+    later.begin(opened, None)
+    later.compare(opened, {"format": 3})
+    assert "format 3 is not known" in later.judge({"data": {"event": {"type": "Hit"}}})
     later.begin({**opened, "vocabulary": verify_record.VOCABULARY + 1}, None)
     event = {"type": "Whistled", "actor": {"role": "dealer", "name": "Al"}}
     record = {"kind": "decision", "by": event["actor"], "data": {"event": event, "effects": []}}
