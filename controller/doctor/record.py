@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
+import msgspec
+
 from controller.audit.errors import RecordProblem
 from controller.audit.files import LOCK, Disk, WriterLock
 from controller.audit.format.notes import SigningKey, VerifierKey, table_name
@@ -118,7 +120,7 @@ def record_opens(case: DoctorCase) -> CheckFindings | DoctorProblem:
     busy = before or serving(case)
     if opening is None:
         return found(NONE_YET, _foreign_files(case, record))
-    problems = list(_other_table(case, opening))
+    problems = [*_other_table(case, opening), *_behind(opening)]
     if not busy:  # an append in progress looks like a tail
         problems += [*_witnessed(case, opening), *_tail(case, opening)]
     return found(f"{_summary(opening)}{_busy(busy)}", problems)
@@ -160,6 +162,27 @@ def _other_table(case: DoctorCase, opening: RecordOpening) -> Iterator[DoctorPro
         yield wrong(
             f"{opening.record} is the record of table {theirs}, not of {case.name}",
             mend=f"name the record of {case.name} in {case.file} at [record]",
+        )
+
+
+def _behind(opening: RecordOpening) -> Iterator[DoctorProblem]:
+    """Devices that were told that later events are stored, and whose log two people have not taken
+    up since: by the last segment."""
+    held: dict[str, str] = {}
+    for one in opening.records:
+        if one.kind != "link":
+            continue
+        link = msgspec.json.decode(one.data)
+        if link["what"] == "Held" and link["verdict"] == "behind":
+            held[link["device"]] = f"the {one.by.name} {link['device']}"
+        elif link["what"] in ("adopted", "Resumed"):
+            held.pop(link["device"], None)
+    for device in held.values():
+        told = f"events that {device} was told are stored"
+        yield wrong(
+            f"{opening.record} ends before {told}: an older copy?",
+            mend="put the newer record back if there is one; else two people take the log up at "
+            "the dealer's screen",
         )
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from controller.audit.errors import InUse
 from controller.audit.format.merkle import leaf_hash
+from controller.audit.format.records import RecordActor, RecordEntry
 from controller.audit.format.segments import HEADER_SIZE, chained, pack, segment_file
 from controller.audit.keys import load_hole_key, load_table_private
 from controller.audit.log import RecordOpening
@@ -149,6 +150,21 @@ def test_a_record_that_a_witness_has_seen_more_of(made: House) -> None:
     (made.record / "cosigned" / "21.note").write_text("as a witness wrote it")
     assert "a witness has cosigned 21" in made.problem("record").what
     _not_looked_at(made)
+
+
+def test_a_record_that_ends_before_events_that_a_device_was_told_are_stored(made: House) -> None:
+    """Reported until two people have taken its log up."""
+    held = {"what": "Held", "device": "SH-1", "verdict": "behind", "acked_seq": 57}
+    for entry, behind in (
+        ({**held, "verdict": "new_epoch"}, False),
+        (held, True),
+        ({**held, "what": "adopted"}, False),
+    ):
+        with closing(made.begin()) as log:
+            log.write([RecordEntry("link", RecordActor("device", "shoe"), entry)])
+        said = [one.what for one in made.check("record").problems]
+        older = "ends before events that the shoe SH-1 was told are stored: an older copy?"
+        assert said == ([f"{made.record} {older}"] if behind else [])
 
 
 def test_a_record_that_nobody_has_signed(made: House) -> None:
