@@ -37,7 +37,6 @@ from drivers.devices import DeviceEvent, Faulted, Sealed, Tampered, shoe, shuffl
 from drivers.devices import events as device_events
 from firmware_protocol.messages import (
     CardFlags,
-    DeckKind,
     FaultCode,
     JamCode,
     ReadWhy,
@@ -192,14 +191,6 @@ def test_a_card_that_is_not_sure_is_entered_by_people(
     assert why in getattr(found.events[0], "why", "")
 
 
-def test_of_two_cards_the_covered_one_may_be_the_first() -> None:
-    covered = shoe.ReadFailed(origin(), 21, ReadWhy.NO_INDEX, FIRST)
-    found = heard(a_place_face_up(), covered)
-    why = "two cards came out together: this one first, not read"
-    assert found.events == (e.CardUnreadable(e.Actor("device", "shoe"), why),)
-    assert found.notes[0].data["flags"] == int(FIRST)
-
-
 def test_a_foreign_back_is_suspect_after_the_card_is_on_its_place() -> None:
     s = a_place_face_up()
     own = heard(s, card(30, back=2), memory=TableMemory(back=2))
@@ -255,19 +246,6 @@ def test_batches_take_turns_with_each_shuffle_of_all_cards(step: Step) -> None:
         assert (after.back, after.former) == ((2, 1) if again else (0, 2))
         assert after.foreign(1, (1, 2)) == again
         assert after.foreign(2, (1, 2)) != again
-
-
-@pytest.mark.parametrize("step", WAITING, ids=lambda step: step.value)
-def test_a_shoe_that_is_set_to_decks_of_48_cards(step: Step) -> None:
-    """No game is dealt from them: the shoe is not used until it is set and loaded again."""
-    spanish, full = DeckKind.SPANISH_48, DeckKind.FULL_52
-    for s in at(step):
-        odd = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 96, 0, spanish))
-        assert odd.wrong[0].cause == "deck_kind"
-        for kind in (full, DeckKind.UNKNOWN):
-            found = heard(s, shoe.ShoeLoaded(origin(), 8, 2, 104, 0, kind))
-            assert [one.cause for one in found.right] == ["deck_kind"]
-            assert "deck_kind" not in [one.cause for one in found.wrong]
 
 
 def test_a_shoe_that_does_not_count_leaves_it_to_the_dealer() -> None:
