@@ -1,12 +1,13 @@
 """Records of version 1 and 2 in one record, and vocabularies that are not known yet."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controller.audit.verify import INCOMPLETE, INVALID, VALID, verify
-from tests.support.audit.tools.by_page import Pen, b64, closed, commitment, opening
+from tests.support.audit.tools.by_page import Pen, Signer, b64, closed, commitment, opening
 from tests.support.audit.verifying import accepted, read_independently, whats
 
 
@@ -142,3 +143,58 @@ def test_a_card_is_bound_to_the_table_of_the_origin(tmp_path: Path) -> None:
     )
     pen.reveal(card=4)
     assert named(pen, tmp_path) == (VALID, "", "")
+
+
+# --- what FORMAT.md leaves open, and both verifiers accept --------------------------------------
+
+
+def checkpoint_before(pen: Pen) -> None:
+    pen.checkpoint(pen.note(5))
+    pen.checkpoint(pen.note(5))
+
+
+def epoch_falls(pen: Pen) -> None:
+    pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=9, seq=4))
+    pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=2, seq=90))
+    pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=2, seq=91))
+
+
+def largest_cursor(pen: Pen) -> None:
+    most, long = 2**32 - 1, 2**63 - 1
+    cursor = pen.cursor("ST-9", epoch=most, seq=most, boot=long, t_us=long)
+    pen.write("device", {"what": "x"}, cursor=cursor)
+
+
+def foreign_signature(pen: Pen) -> None:
+    note = pen.note()
+    pen.checkpoint(note + Signer("stranger").line(note.rpartition("\n\n")[0]))
+
+
+@pytest.mark.parametrize(
+    "write", [checkpoint_before, epoch_falls, largest_cursor, foreign_signature]
+)
+def test_it_is_accepted_by_both(write: Callable[[Pen], None], tmp_path: Path) -> None:
+    pen = Pen(65536)
+    pen.start()
+    pen.play()
+    write(pen)
+    assert named(pen, tmp_path) == (VALID, "", "")
+
+
+@pytest.mark.parametrize("lock", [b"", b"holecard/other/0011223344556677", b"\xff"])
+def test_a_verifier_does_not_read_the_lock(lock: bytes, tmp_path: Path) -> None:
+    (tmp_path / "lock").write_bytes(lock)
+    pen = Pen(65536)
+    pen.start()
+    assert named(pen, tmp_path) == (VALID, "", "")
+
+
+def test_last_is_before_the_snapshot_of_the_boot(tmp_path: Path) -> None:
+    """The record before the first one of the boot, also if a snapshot precedes opened."""
+    for last, right in ((0, True), (1, False)):
+        pen = Pen(65536)
+        pen.certify(pen.open(last=last))
+        pen.checkpoint()
+        place = pen.end(tmp_path / str(last))
+        assert (verify(place, replay=False).findings == ()) == right
+        assert accepted(read_independently(place)) == right
