@@ -69,6 +69,7 @@ fresh: setup ## check that generated files match the code
 	$(BIN)/python -m firmware_protocol.generate --check
 	$(BIN)/python -m firmware_protocol.vectors.make
 	$(BIN)/python -m hil.control.page --check
+	$(BIN)/python -m controller.record_vocabulary --check
 	$(BIN)/python -m controller.packaging.lock --check
 
 screenshots: setup ## redraw the README's pictures, and every state of the pages into artifacts/

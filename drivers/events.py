@@ -49,6 +49,8 @@ class PortOpened(Happening, frozen=True):
 
 
 class PortGone(Happening, frozen=True):
+    """The port has failed or was removed."""
+
     port: str
     why: str
 
@@ -100,6 +102,8 @@ class Informed(Happening, frozen=True):
 
 
 class FirmwareChanged(Happening, frozen=True):
+    """The device has another firmware than in its last session."""
+
     old: bytes
     new: bytes
 
@@ -116,16 +120,22 @@ class Restarted(Happening, frozen=True):
 
 
 class SessionBegan(Happening, frozen=True):
+    """An encrypted session has begun."""
+
     session: int
     version: int
     rekeyed: bool
 
 
 class SessionEnded(Happening, frozen=True):
+    """A session has ended."""
+
     why: SessionEnding
 
 
 class Resumed(Happening, frozen=True):
+    """The device's log continues where the record ends."""
+
     epoch: int
     oldest: int
     head: int
@@ -179,6 +189,8 @@ class CommandOverdue(Happening, frozen=True):
 
 
 class CommandRefused(Happening, frozen=True):
+    """The device has refused a command."""
+
     command: str
     command_id: int
     why: str

@@ -26,6 +26,7 @@ from controller.config.loader import (
     parse_table,
 )
 from controller.config.options import (
+    LEAVES,
     OPTION_TEXT,
     SET,
     TAKEN_AWAY,
@@ -38,6 +39,7 @@ from controller.config.options import (
 
 __all__ = [
     "DEFAULT",
+    "LEAVES",
     "MAX_SEATS",
     "NOTHING",
     "OPTION_TEXT",

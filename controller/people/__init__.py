@@ -32,6 +32,7 @@ else:
             "session",
         },
     )
+from controller.people.records import SignInEntry
 
 __all__ = [
     "ADOPTED",
@@ -50,6 +51,7 @@ __all__ = [
     "Person",
     "RecordView",
     "SignInData",
+    "SignInEntry",
     "SignInSession",
     "SignInState",
     "SignOutData",

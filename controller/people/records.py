@@ -34,6 +34,8 @@ class SignInEntry(Struct, frozen=True, tag_field="what", forbid_unknown_fields=T
 
 
 class SignInData(SignInEntry, frozen=True, tag="signed in"):
+    """A person signed in."""
+
     role: HouseRole
     name: str
     badge: str
@@ -46,6 +48,8 @@ class SignInData(SignInEntry, frozen=True, tag="signed in"):
 
 
 class SignOutData(SignInEntry, frozen=True, tag="signed out"):
+    """A person signed out, or was signed out."""
+
     role: HouseRole
     name: str
     badge: str
@@ -68,6 +72,8 @@ class Authorisation(SignInEntry, frozen=True, tag="authorised"):
 
 
 class SignInRefused(SignInEntry, frozen=True, tag="refused"):
+    """A sign-in or an authorisation was refused."""
+
     why: RefusalReason
     name: str
     badge: str

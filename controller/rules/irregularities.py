@@ -119,6 +119,8 @@ class Ruling(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Jurisdiction(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rulings of a jurisdiction on all irregularities."""
+
     name: str
     title: str
     source: str

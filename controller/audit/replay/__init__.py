@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from controller.audit.replay.entries import (
+    EFFECTS,
     DecisionData,
     decode_decision,
     decode_event,
@@ -38,6 +39,7 @@ from controller.audit.replay.replay import (
 from controller.audit.replay.tail_approval import TailApproval, UnexplainedBytes
 
 __all__ = [
+    "EFFECTS",
     "DecisionData",
     "KeyDoesNotOpen",
     "OtherProcedure",

@@ -93,6 +93,8 @@ class Stations(Effect, frozen=True, gc=False):
 
 
 class ShoeLock(Effect, frozen=True, gc=False):
+    """The shoe is to be locked or open."""
+
     locked: bool = True
 
 
@@ -115,6 +117,8 @@ class BankCounted(Fact, frozen=True, gc=False):
 
 
 class WagersLocked(Fact, frozen=True, gc=False):
+    """A round has begun: no wager may change. `total`: all wagers that lie on the felt."""
+
     round: int
     total: Amount
     cap: Amount | None = None
@@ -122,6 +126,8 @@ class WagersLocked(Fact, frozen=True, gc=False):
 
 
 class Settled(Fact, frozen=True, gc=False):
+    """A hand or a bet is settled: paid, collected or given back."""
+
     round: int
     seat: int
     hand: int
@@ -145,19 +151,25 @@ class Tucked(Fact, frozen=True, gc=False):
 
 
 class Burned(Fact, frozen=True, gc=False):
+    """A card was burned."""
+
     card: Card = -1
     """Its face where it was seen."""
 
 
 class Discarded(Fact, frozen=True, gc=False):
+    """A card went to the discard rack unused. `card` is -1 if its face was not seen."""
+
     card: Card = -1
 
 
 class DecksOut(Fact, frozen=True, gc=False):
-    pass
+    """The decks go out of play."""
 
 
 class SeatDead(Fact, frozen=True, gc=False):
+    """A seat is out of the round; its wagers go back."""
+
     seat: int
 
 
@@ -171,6 +183,8 @@ class Told(Fact, frozen=True, gc=False):
 
 
 class Ruled(Fact, frozen=True, gc=False):
+    """The floor, or the jurisdiction, has ruled on an irregularity."""
+
     what: str
     way: str
     by: str
@@ -178,6 +192,8 @@ class Ruled(Fact, frozen=True, gc=False):
 
 
 class RoundVoid(Fact, frozen=True, gc=False):
+    """The round is void: what is not settled goes back."""
+
     round: int
     reason: str
     by: str
@@ -185,6 +201,8 @@ class RoundVoid(Fact, frozen=True, gc=False):
 
 
 class Corrected(Fact, frozen=True, gc=False):
+    """A wrong payment was corrected."""
+
     round: int
     seat: int
     hand: int
@@ -196,5 +214,7 @@ class Corrected(Fact, frozen=True, gc=False):
 
 
 class RoundOver(Fact, frozen=True, gc=False):
+    """The round is over: the felt is clear."""
+
     round: int
     won: Amount

@@ -167,6 +167,8 @@ class Due(Struct, frozen=True, gc=False):
 
 
 class Shoe(Struct, frozen=True, gc=False):
+    """The shoe since its last shuffle."""
+
     loaded: bool = False
     rounds: int = 0
     """Rounds dealt since the shuffle."""
