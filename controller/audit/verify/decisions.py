@@ -256,6 +256,8 @@ class DecisionReplay:
         if self._replay is not None and code is None:
             self.again += 1
             data = row.bytes
+            if self._opened is None:  # nothing says by what game it was decided
+                check_data(row.kind, data, row.v)
             wrong = self._play(row, None) or _wrong_seal(row, data)
             return "", wrong or too_large(data)
         if code is not None:
