@@ -2737,7 +2737,7 @@ class Reading:
             raise Wrong(f"a boot begins with {kind}, not with opened")
         if boot.kind == "closed" and kind not in ("checkpoint", "snapshot", "clock", "witnessed"):
             raise Wrong(f"{kind} follows on closed")
-        if boot.torn and kind != "tail":
+        if boot.torn and kind not in ("tail", "snapshot"):
             raise Wrong("no tail record says what became of the bytes that were set aside")
         if durable < boot.durable:
             raise Wrong(f"durable before goes back from {boot.durable} to {durable}")

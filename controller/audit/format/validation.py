@@ -48,7 +48,6 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _SPACE: Final = re.compile(rb"[ \t\r\n]")
 _BRACKET: Final = re.compile(rb"[\[{}\]]")
 _DEEPEST: Final = 100
-"""Limit of objects and lists within each other."""
 _MOST_DIGITS: Final = 100
 _TOO_LONG: Final = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))
 
@@ -153,7 +152,7 @@ def _read(record: bytes) -> Strict | str:
     except UNREADABLE as problem:
         return f"no record: {problem}"
     if _encoder.encode(found) != record:
-        wrong = wrong_form(record, Strict, {"by": StrictBy, "cursor": StrictCursor})
+        wrong = _wrong_form(record)
         if wrong:
             return wrong
         unknown = _unknown(record, Strict)
@@ -168,19 +167,14 @@ def _unknown(data: bytes, shape: type[Struct]) -> tuple[str, ...]:
     return tuple(name for name in json.loads(data) if name not in known)
 
 
-def wrong_form(
-    data: bytes, shape: type[Struct], within: Mapping[str, type[Struct]] | None = None
-) -> str:
-    """Why the encoding of JSON of type `shape` is invalid: whitespace, non-integers, duplicate
-    names, wrong order. Empty if it is valid."""
-    found = wrong_json(data)
+def _wrong_form(record: bytes) -> str:
+    """Why the encoding of a record is invalid: form, or order of fields. Empty if it is valid."""
+    found = wrong_json(record)
     if isinstance(found, str):
         return found
-    if not _in_order(found, shape):
-        return "its fields are not in their order"
-    for name, part in (within or {}).items():
-        if name in found and not _in_order(found[name], part):
-            return f"the fields of {name} are not in their order"
+    for name, shape in (("", Strict), ("by", StrictBy), ("cursor", StrictCursor)):
+        if not _in_order(found.get(name, {}) if name else found, shape):
+            return f"the fields of the record{name and f' in {name}'} are not in their order"
     return ""
 
 
@@ -396,6 +390,24 @@ def _is_plain(data: bytes) -> bool:
         return _encode(_PLAIN.decode(data)) == data
     except UNREADABLE:
         return False
+
+
+class _WithOpened(Struct, frozen=True, gc=False):
+    opened: Raw = Raw()
+
+
+class _SnapshotRecord(Struct, frozen=True, gc=False):
+    data: _WithOpened
+
+
+def opened_in(snapshot: bytes) -> bytes:
+    """The bytes of `opened` in a snapshot's record; empty if it is absent."""
+    return bytes(msgspec.json.decode(snapshot, type=_SnapshotRecord).data.opened)
+
+
+def unknown_in_snapshot(data: bytes) -> str:
+    """The fields of a snapshot that this software does not know."""
+    return ", ".join(f"snapshot.{name}" for name in _unknown(data, Snapshot))
 
 
 class _Cursors(Struct, frozen=True, gc=False):

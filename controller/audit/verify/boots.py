@@ -24,7 +24,6 @@ from controller.audit.format.records import (
     NoteData,
     OpenedData,
     TailData,
-    encode,
     table_of,
 )
 from controller.audit.format.validation import (
@@ -54,13 +53,18 @@ class SegmentBoots:
     """Checks the boots of one segment, record by record."""
 
     def __init__(
-        self, origin: str, opened: OpenedData | None, note: str, found: SegmentFindings
+        self,
+        origin: str,
+        opened: OpenedData | None,
+        opened_bytes: bytes,
+        note: str,
+        found: SegmentFindings,
     ) -> None:
         """`opened` and `note` are the last boot's data and certificate from the snapshot."""
         self.origin = origin
         self.table = table_of(origin)
         self.opened = opened
-        self.opened_bytes = b"" if opened is None else encode(opened)
+        self.opened_bytes = opened_bytes
         self.note = note
         self.ended: list[BootState] = []
         """Boots that have ended, with their final state."""
@@ -186,7 +190,7 @@ class SegmentBoots:
             self.opened is not None and opened.table_key != self.opened.table_key,
             "the table's key is another one than that of the boot before",
         )
-        self.opened, self.opened_bytes = opened, encode(opened)
+        self.opened, self.opened_bytes = opened, record.bytes
         self.now.opened, self.now.unrecorded = seq, opened.torn
         self.unusual = self.unusual or opened.torn > 0
         return opened

@@ -153,11 +153,12 @@ def _of_edges(
         what = f"it is a segment of {other}, another record than {ours}"
         yield replace(at, what=what)
         return
+    same_boot = bool(said.opened and found.opened) and same_value(said.opened, found.opened)
     pairs = (
         ("seq", said.where.seq, found.where.seq),
         ("chain", said.where.chain, found.where.chain),
         ("tree", said.frontier, found.frontier),
-        ("last boot", said.opened, found.opened),
+        ("last boot", said.opened, said.opened if same_boot else found.opened),
         ("certificate", said.certificate, found.certificate),
         ("cursors of the devices", said.cursors, found.cursors),
         ("state of the procedure", said.decided, found.decided),

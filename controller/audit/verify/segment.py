@@ -21,7 +21,6 @@ from controller.audit.format.records import (
     ChainPosition,
     Snapshot,
     TailData,
-    encode,
 )
 from controller.audit.format.segments import HEADER_SIZE, RecordFrame, segment_file, unpack
 from controller.audit.format.tail import TailVerdict, begins_boot, classify
@@ -30,7 +29,9 @@ from controller.audit.format.validation import (
     Strict,
     WrongData,
     check_data,
+    opened_in,
     read_all,
+    unknown_in_snapshot,
     wrong_snapshot,
 )
 from controller.audit.read.reader import (
@@ -164,14 +165,14 @@ class _SegmentVerifier:
         self._tree = tree_of(ScannedSegment(segment, scanned))
         frontier = self._tree.frontier(segment.before.seq)
         opened, note = said.opened or None, said.certificate or ""
-        opened_bytes = b"" if opened is None else encode(opened)
+        opened_bytes = b"" if opened is None else opened_in(scanned.records[0])
         state = bytes(said.state)
         decided = state != b"null"
         cursors = dict(said.cursors)
         self._before = SegmentEdge(
             segment.before, frontier, cursors, opened_bytes, note, state, decided
         )
-        self._boots = SegmentBoots(said.origin, opened, note, found)
+        self._boots = SegmentBoots(said.origin, opened, opened_bytes, note, found)
         since = 0 if segment.number == 1 else -1
         self._succession = Continuity(self._boots, cursors, since, decided=decided)
         self._decisions = DecisionReplay(record, said, found, replay=wanted.replay)
@@ -305,6 +306,8 @@ class _SegmentVerifier:
             return "a snapshot that no segment begins with"
         for wrong in wrong_snapshot(row.bytes, self._segment.snapshot, row.seq):
             self._findings.report(wrong)
+        if unknown := unknown_in_snapshot(row.bytes):
+            self._unknown_words(unknown)
         return self._decisions.begins(row)
 
     def _tail_error(self, row: Strict) -> str:
