@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from controller.cli import main
+from tests.support.audit.tools.outside import bytes_of
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "controller" / "audit" / "verify_record.py"
@@ -87,9 +88,12 @@ def test_the_index_is_the_same(record: Path, capfdbinary: pytest.CaptureFixture[
     assert digest(rows) == EXPECTED[record.name]["index"]
 
 
-def test_it_is_continued(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+@pytest.mark.parametrize("name", ["continued", "version_2"])
+def test_it_is_continued(
+    name: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     """A boot of this version continues a record of an earlier one, with its keys."""
-    with tarfile.open(BEFORE / "continued.tar.xz") as packed:
+    with tarfile.open(BEFORE / f"{name}.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
     place = tmp_path / "mega"
     (place / "keys").chmod(0o700)
@@ -101,6 +105,8 @@ def test_it_is_continued(tmp_path: Path, capfdbinary: pytest.CaptureFixture[byte
     assert found["findings"] == []
     assert found["records"] > before["records"] + 100
     assert found["opened"] > before["opened"] == 2
+    sizes = [len(data) for data in bytes_of(place)[before["records"] :]]
+    assert sum(sizes) / len(sizes) <= 560
     ran = subprocess.run([sys.executable, SCRIPT, place], check=False, timeout=60)
     assert ran.returncode == 0
     case = tmp_path / "case"
