@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from firmware_protocol.device import CutPower
 from firmware_protocol.messages import Resume, ResumeMode, ResumeReply, Verdict
 from firmware_protocol.tablelink import NO_CHAIN
@@ -15,8 +17,8 @@ from hil.conform.tester import (
     settle_ms,
 )
 
-_COUNT = 4
-_OFF_MS = 200
+_COUNT: Final = 4
+_OFF_MS: Final = 200
 
 
 async def _recorded(bench: ConformBench, session: TesterSession) -> RingCursor:
