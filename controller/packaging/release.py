@@ -27,8 +27,9 @@ import sys
 import tarfile
 import tempfile
 import venv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,7 +103,9 @@ def build(root: Path, out: Path, key: SigningKey) -> int:
         (made / WHEEL_LOCK).write_text(f"./{wheel.name} --hash=sha256:{_sha256(wheel)}\n")
         reports, installed = _installed(Path(folder), made)
         version = installed.packages[0].version
-        components = {canonical_name(one.name): one for one in _components(reports)}
+        expressions = _license_expressions(Path(folder) / "venv")
+        every = _components(reports, expressions)
+        components = {canonical_name(one.name): one for one in every}
         own = components.pop("holecard")
         document = made / f"holecard-{version}.cdx.json"
         document.write_text(sbom(own, components.values(), commit, seconds), encoding="utf-8")
@@ -168,13 +171,23 @@ def _installed(folder: Path, made: Path) -> tuple[list[Any], InstalledRelease]:
     return reports, msgspec.json.decode(found.stdout, type=InstalledRelease)
 
 
-def _components(reports: Iterable[Any]) -> list[Component]:
+def _license_expressions(place: Path) -> dict[str, object]:
+    """The licences of all packages that state an expression, which pip's report leaves out."""
+    (site,) = place.glob("lib/python*/site-packages")
+    return {
+        canonical_name(one.name): one.metadata.json.get("license_expression")
+        for one in Distribution.discover(path=[str(site)])
+    }
+
+
+def _components(reports: Iterable[Any], expressions: Mapping[str, object]) -> list[Component]:
     return [
         Component(
             one["metadata"]["name"],
             one["metadata"]["version"],
             one["download_info"]["archive_info"]["hashes"]["sha256"],
-            one["metadata"],
+            one["metadata"]
+            | {"license_expression": expressions.get(canonical_name(one["metadata"]["name"]))},
             tuple(
                 canonical_name(_REQUIRED.findall(requirement)[0])
                 for requirement in one["metadata"].get("requires_dist", ())
