@@ -397,12 +397,13 @@ def _before(opening: RecordOpening) -> Iterator[int]:
 
 
 def _counting(records: list[Record]) -> list[Record]:
-    """Entries about people, and those before and after the start of a boot."""
+    """Entries about people, those before and after the start of a boot, and the last one: the
+    next segment may begin with a snapshot of the next boot."""
     boots = {at for at, record in enumerate(records) if record.kind == "opened"}
     return [
         record
         for at, record in enumerate(records)
-        if record.kind == "person" or at in boots or at + 1 in boots
+        if record.kind == "person" or at in boots or at + 1 in {*boots, len(records)}
     ]
 
 
@@ -428,13 +429,13 @@ def _read(record: Path, number: int) -> tuple[int, list[Record]]:
     first = unpack(buffer, HEADER_SIZE)
     if first is None:
         raise RecordDamaged(file, f"offset {HEADER_SIZE}: its first record is incomplete", ASK)
-    frames = _frames(buffer) if any(one in buffer for one in _COUNTS) else iter(())
     wanted: dict[int, RecordFrame] = {}
     before: RecordFrame | None = None
-    for frame in frames:
+    for frame in _frames(buffer):
         if any(one in frame.data for one in _COUNTS):
             wanted |= {one.seq: one for one in (before, frame) if one is not None}
         before = frame
+    wanted |= {one.seq: one for one in (before,) if one is not None}
     records = [record_of(file, one) for one in wanted.values()]
     return record_of(file, first).utc, _counting(records)
 

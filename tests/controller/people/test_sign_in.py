@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
@@ -456,6 +456,7 @@ before = st.lists(st.sampled_from([DEALING, DEE, GUESS, "play", "boot", 26.0 * H
 
 @settings(max_examples=40)
 @given(before, st.lists(doing, max_size=18))
+@example([DEALING, DEALING, DEALING, "play"], ["ahead", 1.0, 1.0, "boot"])
 def test_it_is_what_the_whole_record_comes_to(old: list[Doing], new: list[Doing]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "record"
