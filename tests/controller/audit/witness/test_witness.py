@@ -472,7 +472,7 @@ def test_a_history_with_every_kind_of_step(tmp_path: Path) -> None:
         Done("cosign"),
         Done("restore"),
         Done("cosign"),
-        Done("grow", 40, "b"),
+        Done("grow", 80, "b"),
         Done("cosign"),
         Done("cut segment"),
         Done("cosign"),
