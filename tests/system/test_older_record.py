@@ -33,6 +33,9 @@ async def played(stage: Stage, rounds: int) -> None:
         s = shown.state
         return s.round >= rounds and s.step is Step.WAGERING and not s.seats
 
+    async with Api(stage.control) as api:
+        while (await api.health()).stopped:  # until the devices have caught up after a start
+            await asyncio.sleep(POLL)
     async with open_console(stage.control) as screen:
         await Robot(stage, screen, Policy()).play(over)
 

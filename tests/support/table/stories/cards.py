@@ -229,7 +229,8 @@ async def a_card_under_another_one(t: Told, way: Way) -> None:
     )
     if way is Way.DISCARD:
         await t.shows(
-            "Enter the card that lies on the felt - card not read, two cards came out together"
+            "Enter the card that lies on the felt - card not read, two cards came out together: "
+            "this one first"
         )
         await entered(t, "9d")
 
