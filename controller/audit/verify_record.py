@@ -2631,6 +2631,8 @@ class Reading:
             self.adopted = set(self.cursors)
             self.certificate, self.hole = data["certificate"], (record["round"], "", b"")
             self.trust(data["opened"]["table_key"])
+            if data["opened"]["origin"] != self.origin:
+                raise Wrong("opened names another origin")
             if joins:
                 self.prove_retired()
                 self.lay_down(self.origin[9:-17], self.retired[-1][1])

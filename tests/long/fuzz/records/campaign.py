@@ -89,6 +89,14 @@ _BY_REPLAY: Final = re.compile(
 """Findings of the rules: only a program that deals the rounds again can have them."""
 
 
+_ONLY_REPLAYED: Final = re.compile(
+    r"decision: data\.rows|decision: data\.effects(\[\w*\])?$|refusal: (by\.seat|data)"
+    r"|decision: data\.effects\[(Prompt|Stations|ShoeLock|Shuffler|Told)\]|opened: game|snapshot: data\.state"
+    r"|(decision|refusal|snapshot): (flipped|removed|repeated|added|.* in a (string|name)$)"
+)
+"""Places that FORMAT.md leaves to those who repeat the decisions; and bytes, which may be there."""
+
+
 def batch(part: Batch) -> Result:
     """Run the cases of a batch."""
     count: Counter[str] = Counter()
@@ -155,7 +163,7 @@ def classified(made: Mutation, said: Verdicts) -> str:
         return f"{ours} {theirs}"
     if said.findings[:1] == (NO_RECORD,):
         return f"{ours} {theirs} without a segment"
-    by_replay = all(map(_BY_REPLAY.match, said.findings))
+    by_replay = all(map(_BY_REPLAY.match, said.findings)) and _ONLY_REPLAYED.match(made.place)
     if ours == INVALID and by_replay and not made.same:
         return f"{ours} {theirs} by replay"
     of_play = made.place.startswith(_OF_PLAY) and not made.same

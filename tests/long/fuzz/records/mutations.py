@@ -62,11 +62,13 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _named(record: Json, holder: Any, key: Any) -> str:
-    """The path of a place, without the positions in lists."""
+    """The path of a place, with the types of effects in the place of positions."""
 
     def find(value: Any, path: str) -> str | None:
         for name in list(value) if isinstance(value, dict) else range(len(value)):
-            here = f"{path}.{name}" if isinstance(value, dict) else f"{path}[]"
+            here = (
+                f"{path}.{name}" if isinstance(value, dict) else f"{path}[{_type_of(value[name])}]"
+            )
             if value is holder and name == key:
                 return here
             inner = value[name]
@@ -75,6 +77,11 @@ def _named(record: Json, holder: Any, key: Any) -> str:
         return None
 
     return (find(record, "") or "?").removeprefix(".")
+
+
+def _type_of(item: Any) -> str:
+    """The type of an effect; empty for other items of lists."""
+    return str(item.get("type", "")) if isinstance(item, dict) else ""
 
 
 def _any_place(record: Json, random: Random) -> tuple[Any, Any]:
