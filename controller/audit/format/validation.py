@@ -42,14 +42,13 @@ HEX: Final = re.compile("[0-9a-f]*+")
 HEX16: Final = re.compile("[0-9a-f]{16}")
 DAY: Final = re.compile("[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])")
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Exceptions of a decoder for malformed bytes."""
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _SPACE: Final = re.compile(rb"[ \t\r\n]")
 _BRACKET: Final = re.compile(rb"[\[{}\]]")
 _DEEPEST: Final = 100
 _MOST_DIGITS: Final = 100
-_TOO_LONG: Final = re.compile(rb"[0-9]{%d}" % (_MOST_DIGITS + 1))
+_TOO_LONG: Final = re.compile(rb"[0-9]{101}")
 
 
 class StrictBy(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -217,8 +216,9 @@ def same_value(data: bytes | Raw, other: bytes) -> bool:
     software encoded. The order of fields, and escapes, may differ."""
     if bytes(data) == other:
         return True
-    found = wrong_json(b'{"":%b}' % bytes(data))
-    return not isinstance(found, str) and _in_one_form(found[""]) == _in_one_form(json.loads(other))
+    found, ours = (wrong_json(b'{"":%b}' % bytes(one)) for one in (data, other))
+    both = isinstance(found, dict) and isinstance(ours, dict)
+    return both and _in_one_form(found) == _in_one_form(ours)
 
 
 def _in_one_form(value: object) -> str:
@@ -392,11 +392,11 @@ def _is_plain(data: bytes) -> bool:
         return False
 
 
-class _WithOpened(Struct, frozen=True, gc=False):
+class _WithOpened(Struct, frozen=True):
     opened: Raw = Raw()
 
 
-class _SnapshotRecord(Struct, frozen=True, gc=False):
+class _SnapshotRecord(Struct, frozen=True):
     data: _WithOpened
 
 
@@ -406,7 +406,6 @@ def opened_in(snapshot: bytes) -> bytes:
 
 
 def unknown_in_snapshot(data: bytes) -> str:
-    """The fields of a snapshot that this software does not know."""
     return ", ".join(f"snapshot.{name}" for name in _unknown(data, Snapshot))
 
 

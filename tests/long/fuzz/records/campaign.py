@@ -91,7 +91,8 @@ _BY_REPLAY: Final = re.compile(
 
 _ONLY_REPLAYED: Final = re.compile(
     r"decision: data\.rows|decision: data\.effects(\[\w*\])?$|refusal: (by\.seat|data)"
-    r"|decision: data\.effects\[(Prompt|Stations|ShoeLock|Shuffler|Told)\]|opened: game|snapshot: data\.state"
+    r"|decision: data\.effects\[(Prompt|Stations|ShoeLock|Shuffler|Told)\]|opened: game"
+    r"|snapshot: data\.state|(decision|refusal)$"
     r"|(decision|refusal|snapshot): (flipped|removed|repeated|added|.* in a (string|name)$)"
 )
 """Places that FORMAT.md leaves to those who repeat the decisions; and bytes, which may be there."""
