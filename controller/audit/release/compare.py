@@ -34,6 +34,13 @@ _PYC_HEAD: Final = 16
 """Bytes before the code in a .pyc."""
 _OPTIMIZED: Final = re.compile(r"\.opt-([12])\.pyc")
 _IMPORTED: Final = (".py", ".pyc", ".so")
+_INTERPRETERS: Final = frozenset(
+    {"python", "python3", f"python{sys.version_info.major}.{sys.version_info.minor}"}
+)
+_OF_VENV: Final = re.compile(
+    r"(pip|pip3|pip3\.\d+|\U0001d70bthon|(de)?activate(\.(bat|csh|fish|nu))?|Activate\.ps1)"
+)
+"""What else a virtual environment has beside the interpreter; Python 3.14 has a third name."""
 _SHEBANG: Final = re.compile(
     r"#!/bin/sh\n'''exec' \"?(?P<long>[^\n\"]+?)\"? \"\$0\" \"\$@\"\n' '''\n|#!(?P<plain>[^\n]+)\n"
 )
@@ -73,8 +80,9 @@ class Installation(NamedTuple):
         own = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
         own |= {f"{one}/lib-dynload" for one in own} | {os.path.abspath(scripts)}
         places = (os.path.abspath(one) for one in sys.path)
-        stdlib_zip = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
-        search = (one for one in places if one not in own and not one.endswith(stdlib_zip))
+        version = f"{sys.version_info.major}{sys.version_info.minor}"
+        own.add(f"{sys.base_prefix}/{sys.platlibdir}/python{version}.zip")  # the standard library
+        search = (one for one in places if one not in own)
         return cls(
             Path(site), Path(scripts), this_platform(), tuple(dict.fromkeys(search)), _roots()
         )
@@ -200,17 +208,22 @@ def _names(folder: Path) -> list[str]:
 
 
 def _scripts(release: ReleaseList, there: Installation) -> Iterator[Difference]:
-    """The commands call the packages with this Python, and nothing can be imported beside them."""
+    """The commands call the packages with this Python, and no other file is beside them: it could
+    be imported or run instead."""
+    known = set(_INTERPRETERS)
     for package in release.packages:
         found = _installed(there.site, package.name)
         for point in () if found is None else found.entry_points:
             if point.group == "console_scripts":
+                known.add(point.name)
                 what = _wrong_script(there.scripts / point.name, point.value)
                 if what:
                     yield Difference(str(there.scripts / point.name), what)
     for name in _names(there.scripts):
         if name.endswith(_IMPORTED) or (there.scripts / name).is_dir():
             yield Difference(str(there.scripts / name), "is imported instead of a package")
+        elif name not in known and not _OF_VENV.fullmatch(name):
+            yield Difference(str(there.scripts / name), "is not part of the release")
 
 
 def _wrong_script(file: Path, target: str) -> str:
@@ -225,7 +238,7 @@ def _wrong_script(file: Path, target: str) -> str:
     if shebang is None:
         return "is not the command of the release"
     python = shebang["long"] or shebang["plain"]
-    if os.path.dirname(python) != str(file.parent):
+    if python not in {f"{file.parent}/{name}" for name in _INTERPRETERS}:
         return f"is run by {python}, not by the Python beside it"
     module, _, function = target.partition(":")
     imported = f"from {module} import {function.partition('.')[0]}"

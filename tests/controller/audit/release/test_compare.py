@@ -69,6 +69,10 @@ def _script(text: str) -> Change:
     return lambda there: _put(there.scripts / "holecard", text.replace("BIN", str(there.scripts)))
 
 
+def _beside(name: str) -> Change:
+    return lambda there: _put(there.scripts / name, "#!/bin/sh\n")
+
+
 def _put(file: Path, text: str) -> None:
     file.write_text(text)
 
@@ -119,10 +123,31 @@ _TAG = sys.implementation.cache_tag
             "BIN/holecard: is not the command of the release",
         ),
         (_script(_CALL), "BIN/holecard: is not the command of the release"),
+        *(
+            (
+                _script(f"#!{python}\n{_CALL}"),
+                f"is run by {python}, not by the Python beside it",
+            )
+            for python in (
+                "BIN/wrapper",
+                "BIN/python3 -X importtime",
+                "BIN/python2",
+                "BIN/../python3",
+            )
+        ),
         (
             lambda there: _put(there.scripts / "msgspec.py", ""),
             "BIN/msgspec.py: is imported instead",
         ),
+        *(
+            (_beside(name), f"BIN/{name}: is not part of the release")
+            for name in ("wrapper", "python2", "python3x", "pip-wrapper", ".python3", "activated")
+        ),
+        *(
+            (_beside(name), "")
+            for name in ("python", "python3", f"python3.{sys.version_info.minor}", "pip3.12")
+        ),
+        *((_beside(name), "") for name in ("activate", "activate.fish", "Activate.ps1")),
     ],
 )
 def test_a_change_is_found(
@@ -181,3 +206,16 @@ def test_code_from_elsewhere_is_found(release: ReleaseList, there: Installation)
         f"hil: is loaded from /srv/hil, not from {there.site}",
         "/tmp/more: modules are loaded from here too",
     ]
+
+
+def test_only_the_archive_of_the_standard_library_is_pythons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = f"{sys.version_info.major}{sys.version_info.minor}"
+    own = f"{sys.base_prefix}/{sys.platlibdir}/python{version}.zip"
+    assert own in sys.path
+    other = str(tmp_path / f"python{version}.zip")
+    monkeypatch.setattr(sys, "path", [other, *sys.path])
+    search = Installation.here().search
+    assert other in search
+    assert own not in search
