@@ -20,7 +20,6 @@ import argparse
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +43,7 @@ from controller.audit.release import (
     ReleaseList,
     canonical_name,
     release_text,
+    required_name,
 )
 from controller.commands import exit_code_of
 from controller.errors import EXIT_NO, CommandError, UsageProblem
@@ -53,7 +53,6 @@ from controller.packaging.sbom import Component, sbom
 from drivers.keys import KeyProblem
 
 WHEEL_LOCK: Final = "wheel.lock"
-_REQUIRED: Final = re.compile(r"^[A-Za-z0-9._-]+")
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
 
 
@@ -188,11 +187,7 @@ def _components(reports: Iterable[Any], expressions: Mapping[str, object]) -> li
             one["download_info"]["archive_info"]["hashes"]["sha256"],
             one["metadata"]
             | {"license_expression": expressions.get(canonical_name(one["metadata"]["name"]))},
-            tuple(
-                canonical_name(_REQUIRED.findall(requirement)[0])
-                for requirement in one["metadata"].get("requires_dist", ())
-                if "extra ==" not in requirement
-            ),
+            tuple(filter(None, map(required_name, one["metadata"].get("requires_dist", ())))),
         )
         for one in reports
     ]

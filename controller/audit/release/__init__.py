@@ -28,6 +28,7 @@ from controller.audit.release.hashes import (
     files_hash,
     installed_software,
     release_hashes,
+    required_name,
     source_hash,
 )
 from controller.audit.release.listing import (
@@ -64,6 +65,7 @@ __all__ = [
     "read_release",
     "release_hashes",
     "release_text",
+    "required_name",
     "source_hash",
     "this_platform",
 ]

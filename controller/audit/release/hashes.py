@@ -163,6 +163,12 @@ def canonical_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def required_name(requirement: str) -> str:
+    """The canonical name of a required distribution; empty if only an extra requires it."""
+    wanted = _REQUIRED.match(requirement)
+    return "" if wanted is None or "extra ==" in requirement else canonical_name(wanted[1])
+
+
 def _needed(own: Distribution | None, site: Path | None) -> Iterator[Distribution]:
     """All installed distributions that this one requires, directly or not, without extras. A
     requirement for other platforms is not installed."""
@@ -170,8 +176,7 @@ def _needed(own: Distribution | None, site: Path | None) -> Iterator[Distributio
     waiting = [own] if own is not None else []
     while waiting:
         for requirement in waiting.pop().requires or ():
-            wanted = _REQUIRED.match(requirement)
-            name = "" if wanted is None or "extra ==" in requirement else canonical_name(wanted[1])
+            name = required_name(requirement)
             found = _distribution(name, site) if name and name not in seen else None
             seen.add(name)
             if found is not None:
