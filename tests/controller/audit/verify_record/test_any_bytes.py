@@ -223,8 +223,9 @@ def test_any_text_that_was_signed_is_answered(text: str, folder: Path) -> None:
 def test_any_bytes_beside_the_segments_are_answered(data: bytes, name: str, folder: Path) -> None:
     pen = started()
     tail = {"segment": 1, "offset": pen.frames[-1][2], "size": 3, "sha256": sha(b"abc").hex()}
-    pen.certify(pen.open(torn=3))
+    opened = pen.open(torn=3)
     pen.write("tail", {**tail, "file": "tails/x", "verdict": "torn"})
+    pen.certify(opened)
     kept = {**tail, "verdict": "torn", "bytes": b64(b"abc")}
     for other in ("cosigned", "tails"):
         (folder / other).mkdir(exist_ok=True)

@@ -79,10 +79,10 @@ def dealing() -> dict[str, Designed]:
 
 
 def _usual(s: State) -> bool:
-    """A round as people know it."""
+    """A round as people know it; a full table is hard to read in a README."""
     few = all(len(hand.cards) <= 3 for hand in s.hands) and len(s.dealer) <= 3
     calm = not s.holds and not s.lost and s.spare is None and s.shoe.rounds_left < 0
-    return few and calm and len(s.seats) > 2
+    return few and calm and 2 < len(s.seats) < 7
 
 
 def _variety(s: State) -> int:
