@@ -110,7 +110,8 @@ def release_hashes() -> ReleaseHashes:
 
 
 def code_form() -> CodeForm:
-    """Whether all loaded modules of this software were loaded from source files."""
+    """Whether all loaded modules of this software were loaded from source files. Python may have
+    run bytecode cached beside them instead: that is not distinguished."""
     every = (one for name, one in sys.modules.items() if name.partition(".")[0] in PACKAGES)
     specs = (one.__spec__ for one in every)
     loaders = (spec.loader for spec in specs if spec is not None and spec.has_location)

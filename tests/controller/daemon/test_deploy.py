@@ -1,9 +1,12 @@
 """The unit and the page that a table is installed with: what they say is so."""
 
+import marshal
+import py_compile
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,9 +51,25 @@ def test_the_unit_and_the_daemon_agree() -> None:
     assert SET["RestartPreventExitStatus"] == ["1 2"]
     assert shlex.split(SET["ExecStart"][0])[1:] == ["serve", "/etc/holecard/%i.toml"]
     assert SET["LimitCORE"] == ["0"]
-    assert dict(one.split("=") for one in SET["Environment"][0].split()) == UNIT_ENVIRONMENT
+    environment = " ".join(SET["Environment"]).split()
+    assert dict(one.split("=") for one in environment) == UNIT_ENVIRONMENT
     assert "adjtimex" in SET["SystemCallFilter"][0]
     assert "ProtectClock" not in SET  # it would keep us from asking, too
+
+
+def test_the_unit_runs_no_cached_bytecode(tmp_path: Path) -> None:
+    """Not even one that names the time and the size of the source."""
+    source = tmp_path / "imported.py"
+    source.write_text("print('source')\n")
+    cached = Path(py_compile.compile(str(source), doraise=True) or "")
+    forged = compile("print('forged')\n", str(source), "exec")
+    cached.write_bytes(cached.read_bytes()[:16] + marshal.dumps(forged))
+    for environment, ran in (({}, "forged\n"), (UNIT_ENVIRONMENT, "source\n")):
+        command = [sys.executable, "-c", "import imported"]
+        printed = subprocess.run(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        assert printed.stdout == ran
 
 
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:

@@ -42,7 +42,11 @@ from tests.support.table.simulated.serving import run, serving
 
 PATIENCE: Final = 60.0
 """Seconds for anything, however busy the machine is."""
-UNIT_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
+UNIT_ENVIRONMENT: Final = {
+    "PYTHONFAULTHANDLER": "1",
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONPYCACHEPREFIX": "/dev/null",
+}
 """As the unit of configs/deploy gives it."""
 AT: Final = "2026-01-01T00:00:00Z"
 DEVICES: Final = (
