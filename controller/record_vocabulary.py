@@ -196,7 +196,8 @@ _LONG: Final = 12
 OTHER: Final = (
     ("link", "adopted", "Two people have accepted the log of a device.", (
         "`device` (its serial number), `verdict` (why it was held), `epoch`, `oldest` and `head` "
-        "(of its log), `next` (the first record that is accepted), `two` (who accepted it)")),
+        "(of its log), `next` (the first record that is accepted; none before it is), `acked` (the "
+        "last record that the device was told is stored), `two` (who accepted it)")),
     ("link", "not_recorded", "Entries were not recorded.", UnrecordedData),
     ("link", "host_stalled", "The controller did not run for half a second or longer.", (
         "`count`, `since`, `longest_ms`, `total_ms`, `processor_ms`: see above")),

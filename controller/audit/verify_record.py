@@ -262,6 +262,8 @@ def _record(data: bytes, later: list[str]) -> Json:
             raise Wrong(f"the cursor of {serial} is one of {cursor['device']}")
     if kind in ("opened", "snapshot"):
         _check_opened(record["data"] if kind == "opened" else record["data"].get("opened"), data)
+    if kind == "link" and record["data"]["what"] == "adopted":
+        _shaped(record["data"], "adopted", "device:string two:two *", ordered=False)
     if kind in ("decision", "refusal") and ("actor" in event) != (version == 1):
         raise Wrong("an event has an actor in records of version 1, and only there")
     if version == 1 and event and event["actor"] != {"seat": 0, **record["by"]}:
@@ -2664,11 +2666,11 @@ class Reading:
         if kind in CHECKS:
             CHECKS[kind](self, boot, record, record["data"])
         self.allow(later)
-        adopts = kind == "link" and record["data"].get("what") == "adopted"
+        adopts = kind == "link" and record["data"]["what"] == "adopted"
         if cursor:
             self.advance(cursor, adopts)
         if adopts:
-            self.adopted.add(str(record["data"].get("device")))
+            self.adopted.add(record["data"]["device"])
         boot.mono, boot.durable = record["mono"], frame.durable
         if boot.kind != "closed":
             boot.kind = kind
@@ -2695,8 +2697,8 @@ class Reading:
         due = self.round + len(locked) if self.seq > self.base or self.number == 1 else number
         if kind != "decision" and not self.decided:
             due = max(due, number)  # the first decision shows whether that is right
-        if locked:
-            self.began = record["mono"]
+        if locked or kind == "snapshot":  # what is written with a decision is in its segment
+            self.began = record["mono"] if locked else -1
         with_it = record["mono"] == self.began and kind not in ("decision", "refusal")
         if with_it and number == due - 1:
             pass  # what was written together with that decision
@@ -2707,9 +2709,11 @@ class Reading:
     def advance(self, cursor: Json, adopts: bool) -> None:
         """Refuses a cursor that does not follow the last one of its device by one."""
         device, last = cursor["device"], self.cursors.get(cursor["device"])
-        known = last and last["epoch"] == cursor["epoch"] and not adopts
-        if last and known and device not in self.adopted and cursor["seq"] != last["seq"] + 1:
-            raise Wrong(f"the cursor of {device} does not go on from {last['seq']}")
+        if last and not adopts and device not in self.adopted:
+            if cursor["epoch"] != last["epoch"]:
+                raise Wrong(f"the epoch of {device} is another, and two people did not adopt it")
+            if cursor["seq"] != last["seq"] + 1:
+                raise Wrong(f"the cursor of {device} does not go on from {last['seq']}")
         self.adopted.discard(device)
         self.cursors[device] = cursor
 

@@ -173,7 +173,7 @@ class Continuity:
         rounds = self._rounds(rows)
         if starts is None or rounds is None:
             return False
-        if "link" in kinds and any(_adopted(row) is not None for row in rows):
+        if "link" in kinds and any(_adoption(row) is not None for row in rows):
             return False
         if not self._advance_cursors(
             [cursor for cursor in map(_CURSOR, rows) if cursor is not UNSET]
@@ -241,11 +241,14 @@ class Continuity:
             yield from self._timed(ClockReading(row.boot, row.utc, row.mono, row.kind == "clock"))
         if row.cause is not UNSET and not 0 < row.cause < seq:
             yield f"its cause {row.cause} is no record before it"
-        adopted = _adopted(row)
+        adoption = _adoption(row)
         if row.cursor is not UNSET:
-            yield from self._at_cursor(row.cursor, adopted is not None)
-        if adopted is not None:
-            self.adopted.add(adopted)
+            yield from self._at_cursor(row.cursor, adoption is not None)
+        if adoption is not None:
+            if wrong := _adoption_error(adoption):
+                yield wrong
+            else:
+                self.adopted.add(adoption.device)
         if boots.unusual:
             boots.check_order(row.kind)
 
@@ -307,14 +310,14 @@ class Continuity:
         self.tick = tick
 
     def _at_cursor(self, cursor: StrictCursor, adopts: bool) -> Iterator[str]:
-        """Check that a device's log goes on by one; after an adoption and in a new epoch it may
-        continue anywhere."""
+        """Check that a device's log goes on by one in its epoch; after an adoption it may continue
+        anywhere."""
         device = cursor.device
         known = self._cursors.get(device)
         if not HEX16.fullmatch(cursor.chain):
             yield f"the chain in its cursor is {cursor.chain!r}"
-        if not adopts and known is not None and known.epoch == cursor.epoch:
-            wrong = _step_error(device, known.seq, cursor.seq)
+        if not adopts and known is not None:
+            wrong = _step_error(known, cursor)
             if wrong and device not in self._moved | self.adopted:
                 self.jumps[device] = replace(self._boots.at(), what=wrong)
             elif wrong and device not in self.adopted:
@@ -324,23 +327,40 @@ class Continuity:
         self._moved.add(device)
 
 
-class _Link(Struct, frozen=True):
+class _Adoption(Struct, frozen=True):
+    """What a link record may have of a device's log that two people accept."""
+
     what: Any = None
     device: Any = None
+    two: Any = None
 
 
-def _adopted(row: Strict) -> str | None:
-    """The device whose log two people accept in this record; None if they accept none."""
+def _adoption(row: Strict) -> _Adoption | None:
+    """The adoption in this record; None if it is no record of an adoption."""
     if row.kind != "link":
         return None
     try:
-        found = msgspec.json.decode(row.bytes, type=_Link)
-        return str(found.device) if found.what == "adopted" else None
+        found = msgspec.json.decode(row.bytes, type=_Adoption)
     except UNREADABLE:
         return None
+    return found if found.what == "adopted" else None
 
 
-def _step_error(device: str, before: int, seq: int) -> str:
+def _adoption_error(adoption: _Adoption) -> str:
+    """Why an adoption is invalid; empty if a device and two different people are named."""
+    if not isinstance(adoption.device, str):
+        return "adopted: its device is no string"
+    try:
+        first, second = msgspec.convert(adoption.two, tuple[str, str])
+    except msgspec.ValidationError:
+        return "adopted: two people accept the log of a device, and it does not name two"
+    return "adopted: the two people who accept the log are one" if first == second else ""
+
+
+def _step_error(known: StrictCursor | DeviceCursor, cursor: StrictCursor) -> str:
+    device, before, seq = cursor.device, known.seq, cursor.seq
+    if cursor.epoch != known.epoch:
+        return f"{device}'s log is another than before, and two people have not accepted it"
     if seq == before + 1:
         return ""
     if seq <= before:

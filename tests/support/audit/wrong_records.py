@@ -41,10 +41,16 @@ def kind(name: str, **data: object) -> Write:
     return lambda pen: pen.write(name, data)
 
 
-def cursors(*seqs: int) -> Write:
+def adopted(**more: object) -> Write:
+    """Two people accept the log of a device."""
+    return kind("link", **{"what": "adopted", "device": "SHOE-9", "two": ["Ann", "Bo"], **more})
+
+
+def cursors(*seqs: int, epoch: int = 3) -> Write:
     def write(pen: Pen) -> None:
         for seq in seqs:
-            pen.write("device", {"what": "button"}, cursor=pen.cursor("SHOE-9", seq=seq))
+            cursor = pen.cursor("SHOE-9", seq=seq, epoch=epoch)
+            pen.write("device", {"what": "button"}, cursor=cursor)
 
     return write
 
@@ -200,6 +206,12 @@ FIELDS: dict[str, tuple[Write, str]] = {
     ),
     "a cause to come": (lambda pen: note(cause=pen.seq + 1)(pen), "cause 14 is no record before"),
     "a cause of none": (note(cause=0), "cause 0 is no record before"),
+    "adopted by nobody": (kind("link", what="adopted", device="SHOE-9"), "adopted: the field two"),
+    "adopted by one": (adopted(two=["Ann"]), "adopted: two is not of the type two"),
+    "adopted by one, twice": (adopted(two=["Ann"] * 2), "adopted: two is not of the type two"),
+    "adopted by three": (adopted(two=["A", "B", "C"]), "adopted: two is not of the type two"),
+    "adopted by numbers": (adopted(two=[1, 2]), "adopted: two is not of the type two"),
+    "adopted, and no device": (adopted(device=["SHOE-9"]), "adopted: device is not of the type"),
     "a cursor too large": (cursors(2**32), "cursor: seq is not of the type u32"),
 }
 ORDER: dict[str, tuple[Write, str]] = {
@@ -224,6 +236,14 @@ ORDER: dict[str, tuple[Write, str]] = {
     ),
     "a round back": (note(round=0), "the record is of round 0, not of round 1"),
     "a round ahead": (note(round=2), "the record is of round 2, not of round 1"),
+    "the round before, in the next segment": (
+        both(
+            Pen.lock,
+            Pen.next_segment,
+            lambda pen: pen.write("note", {"text": "x"}, round=pen.round - 1, mono=pen.mono),
+        ),
+        "the record is of round 1, not of round 2",
+    ),
     "a round that nothing locks": (
         lambda pen: pen.decide({"type": "CardDrawn"}, round=2),
         "the record is of round 2, not of round 1",
@@ -246,6 +266,22 @@ ORDER: dict[str, tuple[Write, str]] = {
     "a cursor again": (cursors(80, 80), "the cursor of SHOE-9 does not go on from 80"),
     "a cursor back": (cursors(80, 79), "the cursor of SHOE-9 does not go on from 80"),
     "a cursor left out": (cursors(80, 82), "the cursor of SHOE-9 does not go on from 80"),
+    "another log": (
+        both(cursors(80), cursors(81, epoch=4)),
+        "the epoch of SHOE-9 is another, and two people did not adopt it",
+    ),
+    "another log, for another device": (
+        both(cursors(80), adopted(device="SHOE-8"), cursors(81, epoch=4)),
+        "the epoch of SHOE-9 is another, and two people did not adopt it",
+    ),
+    "another log in the next segment": (
+        both(cursors(80), Pen.next_segment, cursors(81, epoch=4)),
+        "the epoch of SHOE-9 is another, and two people did not adopt it",
+    ),
+    "the first log again after an adoption": (
+        both(cursors(80), adopted(), cursors(5, epoch=4), cursors(81)),
+        "the epoch of SHOE-9 is another, and two people did not adopt it",
+    ),
     "a tail of nothing": (
         kind("tail", **ASIDE, verdict="torn"),
         "the tail record is of 5 bytes, opened of 0",

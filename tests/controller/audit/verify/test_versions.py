@@ -155,6 +155,7 @@ def checkpoint_before(pen: Pen) -> None:
 
 def epoch_falls(pen: Pen) -> None:
     pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=9, seq=4))
+    pen.write("link", {"what": "adopted", "device": "ST-9", "two": ["Ann", "Bo"]})
     pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=2, seq=90))
     pen.write("device", {"what": "x"}, cursor=pen.cursor("ST-9", epoch=2, seq=91))
 

@@ -164,7 +164,9 @@ def _clocks(scratch: Path, _: Random) -> Iterator[Draft]:
     late = FakeClock(NOON + 3 * 86_400_000_000)
     begun(place, clock=late, accept=("Ann", "Bo")).close()
     with closing(begun(place, clock=FakeClock(NOON + 4 * 86_400_000_000))) as log:
-        log.write([device_report("SH-1", 2), device_report("SH-2", 1, epoch=8)])
+        two = {"what": "adopted", "device": "SH-2", "two": ["Ann Lee", "Bo Chan"]}
+        adopted = RecordEntry("link", RecordActor("floor", "Ann Lee"), two)
+        log.write([device_report("SH-1", 2), adopted, device_report("SH-2", 1, epoch=8)])
     yield taken_apart(place, "clocks")
 
 
