@@ -95,7 +95,7 @@ class SpaceMonitor:
         if room.problem:
             self._retry()
         self._table.set_space(status)
-        if bool(room.problem) == bool(self._recorded):
+        if room.problem == self._recorded:
             return
         entry = RecordEntry("note", CONTROLLER, {"text": ENDED})
         if room.problem:

@@ -83,6 +83,20 @@ async def test_it_is_recorded_once_and_cleared_once() -> None:
 
 
 @simulated
+async def test_another_cause_is_recorded_too() -> None:
+    table = Table()
+    await table.full(HOURLY)
+    for _ in range(2):
+        table.room = RecordRoom("Read-only file system", HOURLY, 0)
+        await table.monitor.check()
+    problems = [one.data["detail"]["problem"] for one in table.entries]
+    assert problems == [WHY, "Read-only file system"]
+    table.room = RecordRoom("", HOURLY, 0)
+    await table.monitor.check()
+    assert [one.kind for one in table.entries] == ["fault", "fault", "note"]
+
+
+@simulated
 async def test_what_a_stopped_table_cannot_record_is_recorded_later() -> None:
     table = Table()
     table.stopped = True
