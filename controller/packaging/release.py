@@ -53,6 +53,7 @@ from controller.packaging.sbom import Component, sbom
 from drivers.keys import KeyProblem
 
 WHEEL_LOCK: Final = "wheel.lock"
+SUMS: Final = "SHA256SUMS"
 _QUIET: Final = ("--quiet", "--disable-pip-version-check")
 
 
@@ -66,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make release", description="Builds a signed release.")
     parser.add_argument("--key", required=True, help="a private Ed25519 key, PKCS8 in PEM")
     parser.add_argument("--name", required=True, help="its name, as house.example/release")
-    parser.add_argument("--out", default="dist", help="a folder, which is replaced")
+    parser.add_argument("--out", default="dist", help="a new folder, or a release to be replaced")
     args = parser.parse_args()
     return exit_code_of(lambda: build(Path.cwd(), Path(args.out), signing_key(args.key, args.name)))
 
@@ -89,7 +90,8 @@ def _private(file: Path) -> Ed25519PrivateKey:
 
 
 def build(root: Path, out: Path, key: SigningKey) -> int:
-    """Build everything. Raises CannotBuild, and leaves `out` as it was then."""
+    """Build everything. Raises CannotBuild or UsageProblem, and leaves `out` as it was then."""
+    _check_out(out)
     if _git(root, "status", "--porcelain"):
         raise CannotBuild("the working tree has changes: a release is built from a commit")
     commit = _git(root, "rev-parse", "HEAD")
@@ -114,13 +116,24 @@ def build(root: Path, out: Path, key: SigningKey) -> int:
         listing.write_text(release_text(release, key), encoding="utf-8")
         _write_public(made, key)
         sums = "".join(f"{_sha256(one)}  {one.name}\n" for one in sorted(made.iterdir()))
-        (made / "SHA256SUMS").write_text(sums)
-        shutil.rmtree(out, ignore_errors=True)
+        (made / SUMS).write_text(sums)
+        _check_out(out)
+        if out.exists():
+            shutil.rmtree(out)
         shutil.copytree(made, out)
     files = sum(len(one.files) for one in release.packages)
     print(f"{out}: holecard {version}, commit {commit[:12]}, {files} files in the list")
     print(f"the key that verifies it: {key.verifier}")
     return 0
+
+
+def _check_out(out: Path) -> None:
+    """Raises UsageProblem if the folder to be replaced contains anything but a release."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise UsageProblem("--out", f"{out} is not a folder", "a new or empty folder, or a release")
+    if out.exists() and any(out.iterdir()) and not (out / SUMS).is_file():
+        what = f"{out} has files but no {SUMS}: it is not a release, and is not deleted"
+        raise UsageProblem("--out", what, "a new or empty folder, or a release")
 
 
 # --- the wheel --------------------------------------------------------------------------------
