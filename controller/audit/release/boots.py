@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from controller.audit.errors import RecordProblem
 from controller.audit.format.records import OpenedData, RecordPosition
 from controller.audit.format.segments import numbers
+from controller.audit.format.validation import UNREADABLE
 from controller.audit.read.reader import read_segment, record_of
 from controller.audit.release.listing import ReleaseList
 
@@ -66,7 +67,7 @@ def compare_boots(record: Path, releases: Sequence[ReleaseList], since: int = 0)
                 if all(found):
                     nearest = min(found, key=len)
                     other.append((boot, ", ".join(nearest)))
-        except (RecordProblem, msgspec.DecodeError):
+        except (RecordProblem, *UNREADABLE):
             unread.append(f"the boots of segment {number}: it cannot be read")
     return ComparedBoots(count, bare, tuple(other), tuple(unread))
 

@@ -1,5 +1,6 @@
 """`holecard audit verify --release`: the software that runs, and that ran at each boot."""
 
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from controller.audit.release import (
 from controller.audit.replay import identity
 from tests.support.audit.record.scripted import read_rounds
 from tests.support.audit.tools.audit_command import Ran, Runs, refused, rounds, says
+from tests.support.audit.tools.by_page import started
 from tests.support.audit.tools.installed import (
     OTHER_KEY,
     RELEASE_KEY,
@@ -96,6 +98,16 @@ def test_each_boot_is_compared(runs: Runs, release: ReleaseList) -> None:
     read_rounds(runs.folder, *rounds(1))
     runs.make(*rounds(1))
     says(verified(runs, release), 0, "release: 2 boots of 2 ran software")
+
+
+def test_a_boot_whose_opened_is_no_utf8_is_found(runs: Runs, release: ReleaseList) -> None:
+    pen = started()
+    shutil.rmtree(runs.folder / "record")
+    pen.write("opened", pen.opened or {}, lambda data: data.replace(b"card 0.1", b"card \xff"))
+    pen.save(runs.folder / "record")
+    ran = verified(runs, release)
+    says(ran, 1, "the boots of segment 1: it cannot be read")
+    assert ran.out.endswith("WRONG\n")
 
 
 def test_a_flipped_byte_in_the_installation_is_found(
