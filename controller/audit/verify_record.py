@@ -2047,8 +2047,8 @@ class Table:
             "shuffler": step in BEFORE_CARDS or s.step == "refill",
             "station": self.game["decisions.by"] == "buttons" and bool(s.seats),
         }
-        needs = event.get("behind", False) or needed.get(device, False)
-        stops = device not in s.lost and step != "closed" and needs
+        newly = device not in s.lost and needed.get(device, False)
+        stops = step != "closed" and (event.get("behind", False) or newly)
         s.lost = s.lost if device in s.lost else [*s.lost, device]
         if stops:
             self.hold("device_lost", detail=event["why"], device=device)

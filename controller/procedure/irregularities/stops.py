@@ -203,14 +203,15 @@ def _hold_for_shoe(g: Game, s: State, e: Go) -> State:
 
 
 def touches_outcome(g: Game, s: State, e: DeviceLost) -> bool:
-    """Whether the newly lost device affects the next step."""
-    if e.device in s.lost:
-        return False
+    """Whether the lost device affects the next step. One that is behind always does, also if
+    another device of its class was lost before."""
     step = s.holds[0].back if s.holds else s.step
     if step is Step.CLOSED:
         return False
     if e.behind:
         return True
+    if e.device in s.lost:
+        return False
     if e.device == "shoe":
         return step not in BEFORE
     if e.device == "shuffler":

@@ -24,6 +24,7 @@ from controller.procedure.model.effects import Effect
 from controller.procedure.model.events import (
     CountersAccepted,
     DeckSuspect,
+    DeviceLost,
     Event,
     ShoeRanOut,
     ShuffleStarted,
@@ -167,6 +168,8 @@ class _Application:
             return False
         if isinstance(event, CountersAccepted):
             self.faults = self.faults.accept(top(before).device)
+        if isinstance(event, DeviceLost):
+            self.faults = self.faults.after_report(event)
         sealed = "" if self.entries else sealed
         self.entries.append(
             event_entry(event, answer, before, cursor=self._take_cursor(), sealed=sealed)

@@ -60,6 +60,8 @@ class DeviceFaults(Struct, frozen=True):
     """Faults that two people have accepted."""
     awaited: frozenset[tuple[str, FaultCause, str]] = frozenset()
     """Faults of devices not found yet after a start: reported only if that takes too long."""
+    reported: frozenset[tuple[str, FaultCause, str]] = frozenset()
+    """Faults of cause `behind` that were reported to the procedure."""
 
     def after(self, wrong: tuple[DeviceFault, ...], right: tuple[DeviceFault, ...]) -> DeviceFaults:
         """Returns the faults after `wrong` began and `right` ended."""
@@ -67,7 +69,8 @@ class DeviceFaults(Struct, frozen=True):
         left = tuple(one for one in self.every if one.key not in over)
         known = {one.key for one in left}
         new = tuple(one for one in wrong if one.key not in known)
-        return DeviceFaults((*left, *new), self.accepted - over, self.awaited - over)
+        kept = (self.accepted - over, self.awaited - over, self.reported - over)
+        return DeviceFaults((*left, *new), *kept)
 
     def accept(self, device: str) -> DeviceFaults:
         """Returns the faults after two people accepted the device. Latched faults end."""
@@ -77,12 +80,18 @@ class DeviceFaults(Struct, frozen=True):
         left = self.after((), over)
         return replace(left, accepted=left.accepted | rest)
 
-    def unreported(self, device: Device) -> DeviceFault | None:
-        """The first fault of the device that is neither accepted nor awaited."""
-        for one in self.every:
-            if one.device == device and one.key not in self.accepted | self.awaited:
-                return one
-        return None
+    def after_report(self, event: DeviceLost) -> DeviceFaults:
+        """Returns the faults after the procedure accepted a report of next_report()."""
+        if not event.behind:
+            return self
+        told = (one for one in self.of(event.device) if one.cause == "behind")
+        keys = frozenset(one.key for one in told if one.why == event.why)
+        return replace(self, reported=self.reported | keys)
+
+    def of(self, device: Device) -> tuple[DeviceFault, ...]:
+        """The faults of the device that are neither accepted nor awaited."""
+        aside = self.accepted | self.awaited
+        return tuple(one for one in self.every if one.device == device and one.key not in aside)
 
     def taken_as_it_is(self, device: Device) -> bool:
         """Whether two people have accepted a current fault of the device."""
@@ -99,12 +108,28 @@ def next_report(faults: DeviceFaults, s: State) -> Event | None:
     """Returns the next event about a device that is still to be reported to the procedure."""
     for device in DEVICES:
         actor = Actor("device", device)
-        fault = faults.unreported(device)
-        behind = fault is not None and fault.cause == "behind"
-        if behind and s.step is Step.CLOSED:
-            continue  # reported when the table is opened, which it then holds
-        if fault is not None and device not in s.lost:
-            return DeviceLost(actor, device, fault.why, behind)
+        found = faults.of(device)
+        behind = _next_behind(faults, s, device)
+        other = next((one for one in found if one.cause != "behind"), None)
+        if behind is not None:
+            return DeviceLost(actor, device, behind.why, behind=True)
+        if other is not None and device not in s.lost:
+            return DeviceLost(actor, device, other.why)
         if device in s.lost and not faults.any_of(device):
             return DeviceBack(actor, device, agrees=True)
+    return None
+
+
+def _next_behind(faults: DeviceFaults, s: State, device: Device) -> DeviceFault | None:
+    """The first fault of cause `behind` that is still to be reported, also if a device of the class
+    is lost already: only this one holds the table at each step. While the table is closed, none
+    is: it is reported when the table is opened, which it then holds."""
+    if s.step is Step.CLOSED:
+        return None
+    told = {hold.detail for hold in s.holds if hold.device == device} if device in s.lost else set()
+    for one in faults.of(device):
+        # A hold from before a restart shows what was reported then.
+        known = one.key in faults.reported or one.why in told
+        if one.cause == "behind" and not known:
+            return one
     return None

@@ -14,6 +14,7 @@ from controller.procedure.model.events import (
     CountersAccepted,
     DealerRelieved,
     DecksChanged,
+    Device,
     DeviceBack,
     DeviceLost,
     Disputed,
@@ -271,6 +272,29 @@ def test_a_device_that_has_no_part_in_what_happens_now(house: str) -> None:
         t.refuses(CountersAccepted(FLOOR, SECOND), "no_device_waited_for")
         .hit(1, "9D")
         .ends({1: 1000, 2: 0})
+    )
+
+
+@pytest.mark.parametrize("device", ["shoe", "shuffler", "station"])
+def test_a_device_that_is_behind_although_its_class_was_lost_before(
+    house: str, device: Device
+) -> None:
+    """Its hold ends as that of any lost device."""
+    t = Table(house=house, start=replace(wagering(), lost=(device,)))
+    before = replace(t.state, lost=())
+    (
+        t.do(DeviceLost(SHOE, device, "an older copy?", behind=True))
+        .ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+        .at(Step.DEVICE)
+        .do(DeviceLost(SHOE, device, "another older copy?", behind=True))
+        .ruled(Odd.DEVICE_LOST, Way.DEVICE_CHECK)
+        .at(Step.DEVICE)
+        .then(back, device)
+        .at(Step.FELT)
+        .do(FeltConfirmed(DEALER))
+        .at(Step.FELT)
+        .do(FeltConfirmed(DEALER))
+        .unchanged(before)
     )
 
 

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from controller.audit.format.records import RecordActor, RecordEntry, encode
 from controller.procedure.model import events as e
 from controller.procedure.model.effects import DecksOut, Discarded, Told
-from controller.procedure.model.events import Actor
+from controller.procedure.model.events import Actor, Device
 from controller.procedure.model.row import Decision
 from controller.procedure.model.state import WAITING, State, Step
 from controller.rules.cards import DECK
 from controller.table.intake import (
+    AppliedInput,
     DeviceSettings,
     TableInput,
     TableSnapshot,
@@ -118,6 +119,76 @@ def test_whatever_is_lost_and_back_is_taken_at_every_step(step: Step) -> None:
                 assert isinstance(found.answer, Decision)
             assert device in lost.now.state.lost
             assert device not in back.now.state.lost
+
+
+def behind(device: Device, serial: str) -> DeviceFault:
+    return DeviceFault(device, serial, "behind", "", f"{serial}: an older copy?")
+
+
+def lost_behind(applied: AppliedInput) -> list[str]:
+    """What was reported as behind; each of it was accepted."""
+    assert all(isinstance(one.answer, Decision) for one in applied.answered)
+    events = [one.event for one in applied.answered]
+    return [one.why for one in events if isinstance(one, e.DeviceLost) and one.behind]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("step", [one for one in WAITING if one is not Step.CLOSED])
+def test_a_device_that_is_behind_holds_the_table_although_its_class_is_lost(
+    step: Step, device: Device
+) -> None:
+    """The class is lost in the state of an older copy, or since another one is unplugged."""
+    s = replace(next(s for s in states() if s.step is step), lost=(device,))
+    unplugged = DeviceFault(device, "X-1", "link", "", "unplugged")
+    fault = behind(device, "X-2")
+    table = taking(ear())
+    for faults in (NO_FAULTS, NO_FAULTS.after((unplugged,), ())):
+        held = table.apply_input(TableSnapshot(s, faults), TableInput(wrong=(fault,)))
+        assert lost_behind(held) == [fault.why]
+        assert (held.now.state.step, held.now.state.lost) == (Step.DEVICE, (device,))
+        assert held.now.state.holds[-1].detail == fault.why
+        again = table.apply_input(held.now, TableInput(wrong=(fault,)))
+        restarted = table.apply_input(TableSnapshot(held.now.state), TableInput(wrong=(fault,)))
+        assert (again.answered, restarted.answered) == ((), ())
+        more = table.apply_input(held.now, TableInput(wrong=(behind(device, "X-3"),)))
+        assert lost_behind(more) == ["X-3: an older copy?"]
+
+
+def test_the_end_of_one_fault_of_a_class_is_not_the_end_of_the_other() -> None:
+    table = taking(ear())
+    unplugged = DeviceFault("station", "ST-1", "link", "", "unplugged")
+    fault = behind("station", "ST-2")
+    s = TableSnapshot(at(Step.TURN))
+    held = table.apply_input(s, TableInput(wrong=(unplugged, fault)))
+    assert lost_behind(held) == [fault.why]
+    still = table.apply_input(held.now, TableInput(right=(unplugged,)))
+    assert (still.answered, still.now.state.step) == ((), Step.DEVICE)
+    back = table.apply_input(still.now, TableInput(right=(fault,)))
+    assert (back.now.state.step, back.now.state.lost) == (Step.FELT, ())
+    recurs = table.apply_input(back.now, TableInput(wrong=(fault,)))
+    assert lost_behind(recurs) == [fault.why]
+
+
+def test_what_people_accept_behind_is_not_reported_again() -> None:
+    table = taking(ear())
+    fault = behind("shuffler", "SF-1")
+    s = TableSnapshot(replace(at(Step.TURN), lost=("shuffler",)))
+    held = table.apply_input(s, TableInput(wrong=(fault,)))
+    taken = table.apply_input(held.now, TableInput((e.CountersAccepted(FLOOR, SECOND),)))
+    assert (taken.now.state.step, taken.now.state.lost) == (Step.FELT, ())
+    assert lost_behind(taken) == []
+
+
+def test_a_device_that_is_behind_is_reported_when_the_table_is_opened() -> None:
+    table = taking(ear())
+    fault = behind("shuffler", "SF-1")
+    for lost in ((), ("shuffler",)):
+        s = TableSnapshot(replace(at(Step.CLOSED), lost=lost))
+        closed = table.apply_input(s, TableInput(wrong=(fault,)))
+        assert closed.answered == ()
+        opened = table.apply_input(closed.now, TableInput((e.TableOpened(FLOOR, second=SECOND),)))
+        assert lost_behind(opened) == [fault.why]
+        assert opened.now.state.step is Step.DEVICE
 
 
 # --- buttons ----------------------------------------------------------------------------------

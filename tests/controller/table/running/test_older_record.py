@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from controller.audit import verify_record
-from controller.procedure.model.events import ErrorCardDrawn
+from controller.procedure.model.events import DeviceLost, ErrorCardDrawn
 from controller.procedure.model.state import Step
 from controller.rules.irregularities import Irregularity
 from drivers.devices import LinkState
 from drivers.keys import TwoPeopleNeeded
-from firmware_protocol.device import TamperWith
+from firmware_protocol.device import Plug, TamperWith
 from firmware_protocol.messages import Verdict
 from hil.table.robots import Robot
 from tests.support.asynchronous import simulated
@@ -135,6 +135,40 @@ async def test_a_device_of_any_class_that_knows_more_holds_the_table(
             }
             assert behind == {serial}
             await adopt(one, serial, skip=skip)
+            await one.to_end()
+        checked(made)
+
+
+@simulated
+async def test_a_device_that_knows_more_holds_the_table_although_it_was_lost_before(
+    tmp_path: Path,
+) -> None:
+    """The copy is of a time at which the shuffler was lost in a round, which held nothing."""
+    async with room(tmp_path) as made:
+        copy, shuffler = made.folder / "copy", made.shuffler
+        assert shuffler is not None
+        async with served(made) as one:
+            await one.to_step(Step.TURN)
+            await one.asked(shuffler, Plug(connected=False))
+            await until(lambda: one.state.lost == ("shuffler",), 5)
+            await one.stands(Step.TURN)
+        shutil.copytree(made.record, copy)
+        await asyncio.sleep(1)
+        shuffler.request(Plug(connected=True))
+        async with served(made) as one:
+            await until(lambda: one.state.lost == (), 5)
+            await one.asked(shuffler, *TAMPERS)
+            await asyncio.sleep(1)
+        put_back(made, copy)
+        for _ in range(2):
+            async with started(made) as one:
+                await until(lambda: one.table.supervisor(SHUFFLER).held is not None, 30)
+                await until(lambda: "shuffler" in [hold.device for hold in one.state.holds], 5)
+                await asyncio.sleep(1)
+                lost = [event for event in one.events() if isinstance(event, DeviceLost)]
+                assert [event.behind for event in lost] == [False, True]
+                assert "an older copy?" in one.state.holds[-1].detail
+        async with served(made) as one:
             await one.to_end()
         checked(made)
 
