@@ -35,6 +35,10 @@ class PortOpening:
         self.why = why.reason
         self._on_lost(self, why.reason)
 
+    def restarted(self) -> None:
+        """The session has ended, and the next one starts at this port: HELLO is to be answered."""
+        self.timeout = ANSWER_TIMEOUT
+
     def greeted(self) -> bool:
         """HELLO was answered: the handshake has a longer timeout. Returns whether this is new, so
         that handshakes that fail do not keep the port open."""

@@ -506,6 +506,8 @@ class Supervisor:
     def _follow(self, event: LinkEvent) -> None:
         if isinstance(event, (LinkSessionStarted, RingResumed, RingHeld, LinkSessionEnded)):
             self.held = event if isinstance(event, RingHeld) else None
+        if event == STALLED and self._opening is not None:
+            self._opening.restarted()
         if isinstance(event, LinkSessionStarted) or event == STALLED:
             self._expect_answer()
         elif isinstance(event, HelloReceived) and self._opening and self._opening.greeted():

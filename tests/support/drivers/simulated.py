@@ -32,8 +32,8 @@ from firmware_protocol.device import (
     pair_directly,
 )
 from firmware_protocol.host import NO_CURSOR, RecordCursor
-from firmware_protocol.messages import DeviceClass
-from firmware_protocol.tablelink import EventRecord
+from firmware_protocol.messages import DeviceClass, FrameKind
+from firmware_protocol.tablelink import Deframer, EventRecord, Frame
 from hil.devices import SimulatedShoe as SimShoe
 from hil.devices import SimulatedShuffler as SimShuffler
 from hil.devices import SimulatedStation as SimStation
@@ -125,7 +125,12 @@ class Plugged:
         )
         self.listener: PortListener | None = None
         self.opened = 0
-        self.deaf_for_us = 0
+        self.slow: tuple[float, float] | None = None
+        """Seconds that it takes for HS1, and for the next DATA: a slow microcontroller."""
+        self._frames = Deframer()
+        self._slow_at = FrameKind.HS1
+        self._busy: asyncio.TimerHandle | None = None
+        self._unread = b""
         self._timer: asyncio.TimerHandle | None = None
         self._pump()
 
@@ -156,13 +161,26 @@ class Plugged:
             listener.lost(PortLost(why))
 
     def to_device(self, data: bytes) -> None:
+        for frame in () if self.slow is None else self._frames.feed(data):
+            if self.slow and isinstance(frame, Frame) and frame.kind is self._slow_at:
+                first = frame.kind is FrameKind.HS1
+                self._slow_at = FrameKind.DATA if first else FrameKind.HS1
+                wait = self.slow[0 if first else 1]
+                self._busy = asyncio.get_running_loop().call_later(wait, self._read)
+        self._unread += data
+        if self._busy is None:
+            self._read()
+
+    def _read(self) -> None:
+        data, self._unread, self._busy = self._unread, b"", None
         self.stand.receive(data, now_us())
         self._pump()
 
     def switch_off(self) -> None:
         self.hang_up("the test is over")
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._busy):
+            if timer is not None:
+                timer.cancel()
 
     def _pump(self) -> None:
         self.stand.wake(now_us())

@@ -11,6 +11,7 @@ from drivers import events
 from drivers.devices import LinkState, ShoeDriver
 from firmware_protocol.device import CutPower, Describe, Draw, Freeze, Load, Plug
 from firmware_protocol.host import SessionEnding
+from firmware_protocol.messages import HANDSHAKE_WAIT_MS
 from tests.support.drivers.simulated import (
     Desk,
     Plugged,
@@ -124,3 +125,18 @@ async def test_the_timeout_of_an_answer_is_that_of_a_host_that_runs(
     assert watched.states[before:] == []
     await asyncio.sleep(2)
     assert watched.states[before] is S.LOST
+
+
+@when_ready
+async def test_a_session_after_a_stall_has_the_time_of_a_handshake(
+    device: Plugged, watched: Watched
+) -> None:
+    """HS2 and the first DATA take almost as long as they may."""
+    device.slow = (HANDSHAKE_WAIT_MS / 1000 - 0.1, 0.9)
+    before, opened = len(watched.states), device.opened
+    stand_still(3, device)
+    await asyncio.sleep(sum(device.slow) - 0.1)
+    assert watched.states[before:] == HEALS[:2]
+    await watched.until(S.READY, within=0.5)
+    assert watched.states[before:] == HEALS
+    assert (device.opened, watched.of(events.AttemptFailed)) == (opened, [])
