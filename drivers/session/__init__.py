@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from drivers.session.acknowledge import RECENT, AdoptedRing, NothingHeld, RecordStore, StoreFailed
 from drivers.session.lookup import Backoff, OpenPort, PortSearch, WantedDevice
+from drivers.session.opening import HANDSHAKE_TIMEOUT
 from drivers.session.supervisor import Supervisor
 
 __all__ = [
+    "HANDSHAKE_TIMEOUT",
     "RECENT",
     "AdoptedRing",
     "Backoff",

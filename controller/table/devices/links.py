@@ -20,7 +20,8 @@ from controller.table.loop import DeviceRecordStore, TableLoop, TableStopped
 from controller.table.memory import DeviceFault, FaultCause
 from drivers import events
 from drivers.devices import LinkState
-from firmware_protocol.host import RingHeld
+from drivers.session import HANDSHAKE_TIMEOUT
+from firmware_protocol.host import RingHeld, SessionEnding
 from firmware_protocol.messages import DeviceState
 
 CATCH_UP_TIMEOUT: Final = 5.0
@@ -30,6 +31,9 @@ LOST_AFTER: Final = 2.0
 """Seconds for which a device may be away before it is a fault."""
 LOST_AFTER_START: Final = 15.0
 """The same after a start, when all devices still have to be found."""
+LOST_AFTER_HANDSHAKE: Final = HANDSHAKE_TIMEOUT + LOST_AFTER
+"""The same while a device that has answered HELLO starts its session again, because a stall of this
+process ended the last one: a slow microcontroller takes seconds for a handshake."""
 MAX_EXCUSED: Final = 60.0
 """Seconds of an absence in which a stall of this process starts the time of the device again. A
 host that is so busy for longer needs people."""
@@ -74,6 +78,8 @@ class DeviceLink:
         self._changed = asyncio.Event()
         self._away_since: float | None = None
         self._was_ready = False
+        self._was_stalled = False
+        """A stall of this process has ended its last session."""
         self._was_unkept = False
         """It restarts once records can be stored again, and has its time to come back then."""
         self._lost: bool | None = None
@@ -95,6 +101,8 @@ class DeviceLink:
                 self._head = head
             case events.KeepFailed():
                 self._on_store_failed()
+            case events.SessionEnded(why=why):
+                self._was_stalled = why is SessionEnding.STALLED
             case events.Informed(state=flags):
                 self._flags = flags
             case events.DeviceStands(state=flags) if not flags & DeviceState.FAULTY:
@@ -143,13 +151,18 @@ class DeviceLink:
         since = self._away_since
         if now - since < MAX_EXCUSED:
             since = max(since, self._stalled_until())
-        left = since + (LOST_AFTER if self._was_ready else LOST_AFTER_START) - now
+        left = since + self._lost_after(supervisor.state) - now
         if left > 0 or self._lost:
             return None if self._lost else left
         self._lost = True
         fault = self._fault("link", f"{supervisor.state.value}: {supervisor.why}")
         await self._report((fault,), (fault,))  # again, also if it was not found yet
         return None
+
+    def _lost_after(self, state: LinkState) -> float:
+        usual = LOST_AFTER if self._was_ready else LOST_AFTER_START
+        starts = self._was_stalled and state in (LinkState.HANDSHAKING, LinkState.RESUMING)
+        return max(usual, LOST_AFTER_HANDSHAKE) if starts else usual
 
     async def _behind(self, why: str) -> None:
         """The record ends before events that the device was told are stored: the table is held at

@@ -11,6 +11,7 @@ from controller.procedure.model.state import Step
 from controller.table.devices.links import LOST_AFTER, MAX_EXCUSED
 from controller.table.devices.stalls import RECORDED, REPORT_INTERVAL, TICK_INTERVAL
 from firmware_protocol.device import Draw, Freeze, Plug
+from firmware_protocol.messages import HANDSHAKE_WAIT_MS
 from hil.table.robots.robot import mechanism
 from tests.support.asynchronous import simulated_in
 from tests.support.drivers.simulated import stand_still, until
@@ -71,6 +72,46 @@ async def test_a_device_that_is_gone_is_lost_in_spite_of_stalls(
         await asyncio.sleep(1)
     assert one.at(Step.TURN)
     await one.comes_to(Step.DEVICE, LOST_AFTER + 1)
+    assert people_were_asked(one) == ["DeviceLost"]
+
+
+@pytest.mark.parametrize("slow", [(3.0, 0.9), (9.9, 0.9)])
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_slow_handshake_after_a_stall_asks_nobody_anything(
+    one: Served, slow: tuple[float, float]
+) -> None:
+    await one.to_step(Step.TURN)
+    for device in one.room.desk.devices:
+        device.slow = slow
+    stall(one, 3)
+    await asyncio.sleep(sum(slow) - 0.1)
+    assert not is_ready(one, SHOE)
+    await until(lambda: is_ready(one, SHOE), 1)
+    await one.to_end()
+    assert people_were_asked(one) == []
+    assert len(one.data("link", "PortOpened")) == len(one.room.desk.devices), "as at the start"
+
+
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_device_that_hangs_in_its_handshake_after_a_stall_is_lost(one: Served) -> None:
+    """It answers HELLO, and then nothing: its attempt ends after HANDSHAKE_WAIT."""
+    await one.to_step(Step.TURN)
+    one.room.shoe.slow = (60, 0)
+    stall(one, 3)
+    await asyncio.sleep(HANDSHAKE_WAIT_MS / 1000 - 1)
+    assert one.at(Step.TURN)
+    await one.comes_to(Step.DEVICE, 2)
+    assert people_were_asked(one) == ["DeviceLost"]
+
+
+@simulated_in(verified, "classic", *CARDS)
+async def test_a_cable_that_is_pulled_in_a_handshake_after_a_stall(one: Served) -> None:
+    await one.to_step(Step.TURN)
+    one.room.shoe.slow = (5, 0.5)
+    stall(one, 3)
+    await asyncio.sleep(1)
+    await one.asked(one.room.shoe, Plug(connected=False))
+    await one.comes_to(Step.DEVICE, LOST_AFTER)
     assert people_were_asked(one) == ["DeviceLost"]
 
 
