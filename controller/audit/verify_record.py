@@ -181,7 +181,7 @@ DEEPEST, MOST_DIGITS = 100, 100  # of objects and lists in each other; of any in
 def _members(pairs: list[tuple[str, Any]]) -> Json:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Wrong("JSON: a name stands twice in one object")
+        raise Wrong("JSON: a name is repeated in one object")
     return found
 
 
@@ -204,7 +204,7 @@ def _json(data: bytes) -> Any:
     """The JSON, read as strictly as the page has it, but for the range of its integers."""
     bare, deep = STRING.sub(b'"', data), 0
     if SPACE.search(bare):
-        raise Wrong("JSON: a space stands between tokens")
+        raise Wrong("JSON: there is whitespace between tokens")
     if b"-0" in bare or re.search(rb"[0-9]{%d}" % (MOST_DIGITS + 1), bare):
         raise Wrong(f"JSON: an integer is -0, or has more than {MOST_DIGITS} digits")
     if bare.count(b"[") + bare.count(b"{") > DEEPEST:
@@ -1911,7 +1911,7 @@ class Table:
             self.identify(held)
 
     def way_stand_hand(self, s: Any, held: Any) -> None:
-        """The seat decides no more; if the table waits for it, it goes on."""
+        """The seat makes no further decisions; if it was its turn, the next one follows."""
         back = held.back
         s.quiet = [*s.quiet, held.seat]
         insures = back in ("insurance", "insurance_confirm")
@@ -3084,7 +3084,7 @@ def run() -> int:
             if not isinstance(problem, BrokenPipeError):
                 os.write(2, words.encode(errors="replace"))
         except OSError:
-            pass  # nobody can be told but by the exit code
+            pass  # only the exit code can report it
         # Without Python's own end, which would try to write again what is buffered.
         os._exit(141 if isinstance(problem, BrokenPipeError) else 2 if problem.filename else 74)
 

@@ -35,7 +35,7 @@ class DueTimer:
         """Set it to what is due next."""
         now = self._clock()
         if self._late or (self._timer is not None and now - self._due_at >= LATE_US):
-            return  # it is late already, and waits for what has arrived
+            return  # it is late already: received bytes are processed first
         self.cancel()
         due = self._due()
         if due is not None:

@@ -150,7 +150,7 @@ class ConnectionTable:
 def oldest_to_shed(found: Iterable[OpenConnection], limit: int) -> OpenConnection | None:
     """Returns the connection to close for a new one: the oldest one without a session.
 
-    Sessions without a sign-in are free for everybody, so they are protected only while they have
+    Any client can open sessions without a sign-in, so they are protected only while they have
     at most half of the limit. Sign-ins are never closed. `found`: the oldest first.
     """
     oldest: dict[SessionRank, OpenConnection] = {}

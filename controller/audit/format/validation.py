@@ -236,7 +236,7 @@ def _in_order(found: Mapping[str, Any], shape: type[Struct]) -> bool:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name is repeated in one object")
     return found
 
 

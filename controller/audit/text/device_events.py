@@ -219,7 +219,7 @@ def _taken_up(fields: Fields) -> str:
     two = " and ".join(fields.get("two") or fields["by"])
     behind = fields.get("verdict") == "behind"
     why = f", although {_BEHIND.format_map(fields)}" if behind else ""
-    return f"the log of {fields['subject']} is taken up where it stands, by {two}{why}"
+    return f"the log of {fields['subject']} is continued at its current position, by {two}{why}"
 
 
 def _held(fields: Fields) -> str:

@@ -146,8 +146,8 @@ EVE = RecordActor("surveillance", "Eve")
             RecordActor("floor", "Bo"),
             {"what": "adopted", "device": "SH-1", "verdict": "behind", "two": ["Bo", "Cy"]},
             (
-                "the log of SH-1 is taken up where it stands, by Bo and Cy, although this record "
-                "ends before events that SH-1 was told are stored"
+                "the log of SH-1 is continued at its current position, by Bo and Cy, although this "
+                "record ends before events that SH-1 was told are stored"
             ),
         ),
         (
@@ -172,7 +172,7 @@ EVE = RecordActor("surveillance", "Eve")
             "link",
             RecordActor("floor", "Bo"),
             {"what": "adopted", "device": "SH-1", "two": ["Bo", "Cy"]},
-            "the log of SH-1 is taken up where it stands, by Bo and Cy",
+            "the log of SH-1 is continued at its current position, by Bo and Cy",
         ),
         (
             "person",
