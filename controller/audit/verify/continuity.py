@@ -128,7 +128,7 @@ class Continuity:
         self.jumps: dict[str, RecordFinding] = {}
         """First cursors of devices that do not follow that of the snapshot: right only if the log
         was accepted in an earlier segment."""
-        self._moved: set[str] = set()
+        self.moved: set[str] = set()
         """Devices with a cursor in this segment."""
         self.round = round_
         self._decided = decided
@@ -215,7 +215,7 @@ class Continuity:
         if not self.adopted.isdisjoint(now):
             return False
         self._cursors |= now
-        self._moved |= now.keys()
+        self.moved |= now.keys()
         return True
 
     # --- one by one -----------------------------------------------------------------------
@@ -318,13 +318,13 @@ class Continuity:
             yield f"the chain in its cursor is {cursor.chain!r}"
         if not adopts and known is not None:
             wrong = _step_error(known, cursor)
-            if wrong and device not in self._moved | self.adopted:
+            if wrong and device not in self.moved | self.adopted:
                 self.jumps[device] = replace(self._boots.at(), what=wrong)
             elif wrong and device not in self.adopted:
                 yield wrong
         self.adopted.discard(device)
         self._cursors[device] = cursor
-        self._moved.add(device)
+        self.moved.add(device)
 
 
 class _Adoption(Struct, frozen=True):

@@ -247,6 +247,8 @@ class VerifiedSegment(Struct, frozen=True):
     """That of the last record."""
     adopted: frozenset[str] = frozenset()
     """Devices whose log was adopted in it, without a cursor since."""
+    moved: frozenset[str] = frozenset()
+    """Devices with a cursor in it."""
 
 
 class RecordGlance(Struct, frozen=True, gc=False):

@@ -72,7 +72,7 @@ class SegmentJoins:
         if former is None or not former.whole:
             self._adopted = frozenset(before.cursors)
         found += [at for device, at in start.jumps.items() if device not in self._adopted]
-        self._adopted = segment.adopted | _still(self._adopted, segment)
+        self._adopted = segment.adopted | (self._adopted - segment.moved)
         self._unsigned(start, known, left=len(segment.boots) > 1)
         self._boot = _carried(known, start, boot)
         self._names.update(segment.boots)
@@ -113,14 +113,6 @@ class SegmentJoins:
         if span > SECOND:
             self.late += times
             self.longest = max(self.longest, span)
-
-
-def _still(devices: frozenset[str], segment: VerifiedSegment) -> frozenset[str]:
-    """Those of the devices that have no cursor in the segment."""
-    if segment.before is None or segment.after is None:
-        return devices
-    before, after = segment.before.cursors, segment.after.cursors
-    return frozenset(one for one in devices if before.get(one) == after.get(one))
 
 
 def _carried(known: BootState | None, start: SegmentStart, boot: BootState) -> BootState:

@@ -430,4 +430,5 @@ class _SegmentVerifier:
             self._odd_if_closed,
             max(0, succession.round),
             frozenset(succession.adopted),
+            frozenset(succession.moved),
         )

@@ -46,6 +46,11 @@ def adopted(**more: object) -> Write:
     return kind("link", **{"what": "adopted", "device": "SHOE-9", "two": ["Ann", "Bo"], **more})
 
 
+def again(device: str) -> Write:
+    """The last cursor of a device, unchanged."""
+    return lambda pen: pen.write("device", {"what": "button"}, cursor=pen.cursors[device])
+
+
 def cursors(*seqs: int, epoch: int = 3) -> Write:
     def write(pen: Pen) -> None:
         for seq in seqs:
@@ -277,6 +282,13 @@ ORDER: dict[str, tuple[Write, str]] = {
     "another log in the next segment": (
         both(cursors(80), Pen.next_segment, cursors(81, epoch=4)),
         "the epoch of SHOE-9 is another, and two people did not adopt it",
+    ),
+    "an adoption that served in the segment before": (
+        both(
+            *(cursors(80), adopted(), Pen.next_segment, again("SHOE-9")),
+            *(Pen.next_segment, cursors(5)),
+        ),
+        "the cursor of SHOE-9 does not go on from 80",
     ),
     "the first log again after an adoption": (
         both(cursors(80), adopted(), cursors(5, epoch=4), cursors(81)),
