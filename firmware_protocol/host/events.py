@@ -108,6 +108,12 @@ class RingHeld(Struct, frozen=True):
         """Whether the host's record ends before acknowledged records."""
         return self.verdict is Verdict.BEHIND
 
+    @property
+    def is_stored_elsewhere(self) -> bool:
+        """Whether events of the ring were acknowledged that the host's record does not have: it is
+        behind, or it is a new one or a copy from before the ring was adopted."""
+        return self.is_behind or (self.verdict is Verdict.NEW_EPOCH and self.acked_seq > 0)
+
     def chain_before(self, seq: int) -> bytes | None:
         """The chain of the record before this one; None if it is not known."""
         known = {0: NO_CHAIN, self.head: self.chain}

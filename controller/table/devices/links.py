@@ -133,7 +133,7 @@ class DeviceLink:
         if supervisor is None:
             return None
         now = asyncio.get_running_loop().time()
-        if supervisor.held is not None and supervisor.held.is_behind:
+        if supervisor.held is not None and supervisor.held.is_stored_elsewhere:
             await self._behind(supervisor.why)
             return None
         unkept = supervisor.state is LinkState.UNKEPT
@@ -165,8 +165,8 @@ class DeviceLink:
         return max(usual, LOST_AFTER_HANDSHAKE) if starts else usual
 
     async def _behind(self, why: str) -> None:
-        """The record ends before events that the device was told are stored: the table is held at
-        once, until two people decide."""
+        """The record does not have events that the device was told are stored: the table is held
+        at once, until two people decide."""
         self._lost = True
         await self._report((self._fault("behind", why),), (self._fault("link"),))
 

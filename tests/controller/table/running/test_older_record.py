@@ -215,6 +215,38 @@ async def test_a_closed_table_is_held_when_it_is_opened(tmp_path: Path) -> None:
 
 
 @simulated
+async def test_a_copy_from_before_a_device_was_adopted_holds_the_table(tmp_path: Path) -> None:
+    """The record has nothing of the devices' logs, as a new one, and each class holds it."""
+    async with room(tmp_path) as made:
+        async with served(made) as one:
+            await one.to_end()
+        shutil.rmtree(made.record)
+        async with started(made) as one:
+            supervised = one.table.devices.supervised
+            await until(lambda: all(each.supervisor.held for each in supervised.values()), 30)
+            await asyncio.sleep(1)
+            await one.stands(Step.CLOSED)
+            assert not one.state.lost
+            await one.robot.play(lambda shown: bool(shown.state.holds))
+            assert {hold.device for hold in one.state.holds} == {"shoe", "shuffler", "station"}
+            assert all("an older copy?" in hold.detail for hold in one.state.holds)
+            for serial in supervised:
+                await adopt(one, serial)
+            await one.to_end()
+        checked(made)
+
+
+@simulated
+async def test_a_new_device_is_not_taken_for_one_with_a_history(tmp_path: Path) -> None:
+    async with room(tmp_path) as made, started(made) as one:
+        supervised = one.table.devices.supervised
+        await until(lambda: all(each.supervisor.held for each in supervised.values()), 30)
+        await one.robot.play(lambda shown: shown.state.step is not Step.CLOSED)
+        await asyncio.sleep(1)
+        assert (one.state.lost, one.state.holds) == ((), ())
+
+
+@simulated
 async def test_a_new_record_and_devices_with_a_history(tmp_path: Path) -> None:
     """Two people adopt each log, as that of a new device; it is said that it may be an older
     record."""
