@@ -180,7 +180,7 @@ class FaultyBehaviour(Behaviour):
 
     def alert_of(self, event: Event) -> int | None:
         if isinstance(event, CardRead) and self._broken("card-in-clear"):
-            return event.card
+            return 0x80 | event.card  # no code of a fault, which may be true
         return None
 
     # --- sending ---
